@@ -9,8 +9,8 @@ namespace ist {
 namespace {
 
 #if defined(__x86_64__)
-constexpr std::uintptr_t kLine = 64;
-constexpr std::size_t kQuarter = kLine / 4;
+constexpr std::uintptr_t kLineOfCache = 64;
+constexpr std::size_t kQuarter = kLineOfCache / 4;
 
 // What goes past the caches takes memory's time from others, and its reader waits for memory: it has to be twice as quick.
 constexpr double price_of(CopyPace::Way way) { return way == CopyPace::Way::past ? 2 : 1; }
@@ -19,8 +19,8 @@ std::uint64_t ticks() { return __rdtsc(); }
 
 // `to` begins a line.
 void copy_past(std::byte* to, const std::byte* from, std::size_t size) {
-  const std::size_t lines = size / kLine * kLine;
-  for (std::size_t at = 0; at < lines; at += kLine) {
+  const std::size_t lines = size / kLineOfCache * kLineOfCache;
+  for (std::size_t at = 0; at < lines; at += kLineOfCache) {
     const auto quarter = [line = from + at](std::size_t n) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(line + n * kQuarter));
     };
@@ -37,16 +37,16 @@ template <std::size_t kWide>
 [[gnu::always_inline]] inline void copy_wide(std::byte* to, const std::byte* from, std::size_t size) {
   using Wide [[gnu::vector_size(kWide), gnu::aligned(1), gnu::may_alias]] = char;
   std::size_t at = 0;
-  for (; at + kLine <= size; at += kLine)
-    for (std::size_t part = 0; part < kLine; part += kWide)
+  for (; at + kLineOfCache <= size; at += kLineOfCache)
+    for (std::size_t part = 0; part < kLineOfCache; part += kWide)
       *reinterpret_cast<Wide*>(to + at + part) = *reinterpret_cast<const Wide*>(from + at + part);
   if (at < size) std::memcpy(to + at, from + at, size - at);
 }
 [[gnu::target("avx512f")]] void copy_whole(std::byte* to, const std::byte* from, std::size_t size) {
-  copy_wide<kLine>(to, from, size);
+  copy_wide<kLineOfCache>(to, from, size);
 }
 [[gnu::target("avx")]] void copy_halves(std::byte* to, const std::byte* from, std::size_t size) {
-  copy_wide<kLine / 2>(to, from, size);
+  copy_wide<kLineOfCache / 2>(to, from, size);
 }
 void copy_quarters(std::byte* to, const std::byte* from, std::size_t size) { copy_wide<kQuarter>(to, from, size); }
 
@@ -70,7 +70,8 @@ void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size) {
 
 void HandingCopy::copy([[maybe_unused]] CopyPace::Way way, std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
-  if (way == CopyPace::Way::past && reinterpret_cast<std::uintptr_t>(to) % kLine == 0) return copy_past(to, from, size);
+  if (way == CopyPace::Way::past && reinterpret_cast<std::uintptr_t>(to) % kLineOfCache == 0)
+    return copy_past(to, from, size);
 #endif
   if (size != 0) copy_across(to, from, size);
 }
