@@ -47,7 +47,7 @@ class ProfileFile : public testing::Test {
 Profile every_number_another() {
   Profile profile;
   double number = 1;
-  std::uint32_t bit = 1;
+  std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     value.of(profile) = value.unit.empty() ? number : number * 1e-7;
     profile.measured |= bit;
