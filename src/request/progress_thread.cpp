@@ -59,7 +59,7 @@ ProgressThread::Look ProgressThread::look() {
     return {};
   }
   const std::lock_guard lock(engine_.lock());
-  const bool moved = engine_.progress();
+  const bool moved = look_for_nobody(engine_);
   return {moved, engine_.must_poll()};
 }
 

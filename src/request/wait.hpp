@@ -7,10 +7,17 @@
 #pragma once
 
 #include <functional>
+#include <new>
 
 #include "request/engine.hpp"
 
 namespace ist {
+
+// A look by a thread of the library's own, which has nobody to tell: where memory runs out, what cannot be kept stays where it is, and a later
+// look comes to it. Under the engine's lock.
+inline bool look_for_nobody(Engine& engine) try { return engine.progress(); } catch (const std::bad_alloc&) {
+  return false;
+}
 
 // Spins while ranks have a processor each; where they outnumber processors it gives way at once and then sleeps on the
 // path's doorbell, unless a device must be polled.

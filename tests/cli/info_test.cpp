@@ -93,7 +93,7 @@ TEST(Info, SaysWhichPairsOfDevicesNeedTheThreadThatServesAHeap) {
 // Of devices that do not reach each other's memory, as the driver says.
 TEST(Info, SaysWhichPairsOfCudaDevicesAreServed) {
   if (!nlohmann::json::parse(run_program("info --json").output)["cuda_compiled"].get<bool>())
-    GTEST_SKIP() << "not covered here: built without CUDA";
+    GTEST_SKIP() << "not covered here: which pairs of CUDA devices are served; the library was built without CUDA";
   const auto pairs_with = [](const std::string& more, const std::string& name = "parts") {
     const auto facts = nlohmann::json::parse(
         run_program("info --json", "LD_LIBRARY_PATH=" FAKE_CUDA " ISTHMUS_KINDS=host,cuda FAKE_CUDA_DEVICES=3 " + more)

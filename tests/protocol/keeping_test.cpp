@@ -91,6 +91,15 @@ TEST_F(Keeping, WhatWasPutAsideAndCannotBeKeptInItsTurnIsTakenLater) {
   expect_in_order({"first", "second", "third"});
 }
 
+// Who looks for nobody throws at nobody.
+TEST_F(Keeping, WhatALookOfTheLibrarysOwnCannotKeepStaysToo) {
+  path_->publish(Rank{0}, 0, "first");
+  refused = 1;
+  EXPECT_FALSE(look_for_nobody(*engine_));
+  EXPECT_EQ(0, refused);
+  expect_in_order({"first"});
+}
+
 TEST_F(Keeping, WhatIsUnderWayMovesOnMeanwhile) {
   std::array<char, 8> out{};
   bool done = false;

@@ -253,7 +253,7 @@ void PartService::run() {
     bool polls = false;
     {
       const std::lock_guard lock(engine_.lock());
-      moved = engine_.progress();
+      moved = look_for_nobody(engine_);
       polls = engine_.must_poll();
     }
     for (Lane& lane : lanes_) {

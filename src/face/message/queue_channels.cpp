@@ -280,7 +280,7 @@ bool QueueChannels::look(bool& polls) {
   std::vector<Turn> over;
   {
     const std::lock_guard lock(engine_.lock());
-    moved = engine_.progress();
+    moved = look_for_nobody(engine_);
     for (Turn& turn : under_way_) look_at(turn);
     polls = engine_.must_poll();
   }
