@@ -90,35 +90,12 @@ struct BareFlag {
   }
 };
 
-__device__ bool begins_to_count(const Side& side, std::uint32_t n) { return n == side.iterations / 10; }
-__device__ void report(const Side& side, bool went, std::uint64_t begun) {
-  if (threadIdx.x != 0 || blockIdx.x != 0) return;
-  side.result->nanoseconds = static_cast<long long>(nanoseconds() - begun);
-  if (!went) side.result->status = 2;
-}
-// Every iteration; the first tenth warms up. `step` says whether it went well.
-template <class Step>
-__device__ __forceinline__ void timed(const Side& side, const Step& step) {
-  std::uint64_t begun = 0;
-  bool went = true;
-  for (std::uint32_t n = 1; n <= side.iterations && went; ++n) {
-    if (begins_to_count(side, n)) begun = nanoseconds();
-    went = step(n);
-  }
-  report(side, went, begun);
-}
-
 template <class Step>
 __global__ void ping_pong(Side side) {
   Step one(side);
   timed(side, [&](std::uint32_t n) { return one.step(side, n, side.view.pe == 0) && one.step(side, n, side.view.pe == 1); });
 }
 
-template <class Crew, Order kOrder>
-__global__ void barriers(Side side) {
-  Meeting<Crew> meeting(Crew(), side.view);
-  timed(side, [&](std::uint32_t) { return meeting.template meet<kOrder>(kDeadline) == Status::ok; });
-}
 __global__ void bare_barriers(Side side) {
   auto* const flag = reinterpret_cast<std::uint64_t*>(side.area(5) + 2048);
   timed(side, [&](std::uint32_t n) { return bare::meet(peer_ptr(side.view, flag, side.other()), flag, side.sequence + n); });

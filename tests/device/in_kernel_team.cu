@@ -74,24 +74,6 @@ __global__ void check_barriers(Side side) {
   }
 }
 
-// Every iteration; the first tenth warms up.
-template <class Step>
-__device__ __forceinline__ void timed(const Side& side, const Step& step) {
-  std::uint64_t begun = 0;
-  bool went = true;
-  for (std::uint32_t n = 1; n <= side.iterations && went; ++n) {
-    if (n == side.iterations / 10) begun = nanoseconds();
-    went = step(n);
-  }
-  if (threadIdx.x != 0 || blockIdx.x != 0) return;
-  side.result->nanoseconds = static_cast<long long>(nanoseconds() - begun);
-  if (!went) side.result->status = 2;
-}
-template <class Crew, Order kOrder>
-__global__ void barriers(Side side) {
-  Meeting<Crew> meeting(Crew(), side.view);
-  timed(side, [&](std::uint32_t) { return meeting.template meet<kOrder>(kDeadline) == Status::ok; });
-}
 __global__ void bare_barriers(Side side) {
   auto* const flags = reinterpret_cast<std::uint64_t*>(side.area(1));
   const int pe = static_cast<int>(threadIdx.x);
