@@ -46,6 +46,9 @@ inline constexpr std::uint16_t kEnvelopeBorrows = 4;
 // Beside it: also where that is not packed yet and lies in strides, which the answer then tells behind the loan (LentForm).
 inline constexpr std::uint16_t kEnvelopeTakesForms = 16;
 
+// In a clearance: the receiver would like to know how long the copies into the ring take (SlotHeader).
+inline constexpr std::uint16_t kEnvelopeTimes = 64;
+
 // In an announcement: the sender has taken the invitation that the receiver showed (path/invitation.hpp), and its copy has begun.
 inline constexpr std::uint16_t kEnvelopeInvited = 32;
 
@@ -89,12 +92,13 @@ static_assert(sizeof(Offer) == 24 && std::is_trivially_copyable_v<Offer>);
 struct SlotHeader {
   std::uint32_t receiver_op = 0;
   std::uint32_t bytes = 0;
-  std::uint64_t offset = 0;  // from the start of the message; kSlotFailed: the sender gave up; kSlotVoid
-  std::uint64_t place = 0;   // of the bytes in the slot
+  std::uint64_t offset = 0;       // from the start of the message; kSlotFailed: the sender gave up; kSlotVoid
+  std::uint64_t place = 0;        // of the bytes in the slot
+  std::uint64_t nanoseconds = 0;  // of the copy into the slot, where the receiver has asked; 0: not known
 };
 inline constexpr std::uint64_t kSlotFailed = ~std::uint64_t{0};
 // Nothing is in it, and it is for nobody, whatever has the number meanwhile: it was filled for a message that failed.
 inline constexpr std::uint64_t kSlotVoid = kSlotFailed - 1;
-static_assert(sizeof(SlotHeader) == 24 && std::is_trivially_copyable_v<SlotHeader>);
+static_assert(sizeof(SlotHeader) == 32 && std::is_trivially_copyable_v<SlotHeader>);
 
 }  // namespace ist

@@ -1,5 +1,6 @@
 #include "protocol/pipelined.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -55,7 +56,7 @@ bool RingSender::start_copies() {
   const Bytes length = smaller(smaller(message.slot_bytes, slot->capacity), message.piece.size - (next_ - Offset{}));
   const Piece source = message.piece.part(next_, length);
   Flight flight{Ticket{},
-                {message.receiver_op, static_cast<std::uint32_t>(length.value), next_.value, slot->place},
+                {message.receiver_op, static_cast<std::uint32_t>(length.value), next_.value, slot->place, 0},
                 message.sender_op,
                 false,
                 {}};
@@ -63,7 +64,7 @@ bool RingSender::start_copies() {
   if (message.rows != nullptr)
     ticket = in_rows(*kinds_, *message.rows, next_.value, host_piece(slot->data, length));
   else if (message.hosts && length.value <= kMostAtOnce)
-    handing_.copy(slot->data, source.address(), length.value);
+    flight.header.nanoseconds = fill(message.timed, slot->data, source);
   else
     ticket = kinds_->copier(KindId::host, source.kind)->copy(host_piece(slot->data, length), source, Ticket{});
   next_ += length;
@@ -79,6 +80,15 @@ bool RingSender::start_copies() {
   }
   flights_.push_back(std::move(flight));
   return true;
+}
+
+// How long it took, where that is wanted; never 0 then.
+std::uint64_t RingSender::fill(bool timed, std::byte* to, const Piece& from) {
+  const auto begun = timed ? Clock::now() : Clock::time_point{};
+  handing_.copy(to, from.address(), from.size.value);
+  if (!timed) return 0;
+  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1));
 }
 
 bool RingSender::publish(std::vector<Finished>& ended) {
@@ -124,7 +134,7 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
 }
 
 void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> rows) {
-  messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, Clock::duration{}, std::move(rows)};
+  messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, {}, {}, std::move(rows)};
   last_ = nullptr;
 }
 
@@ -154,7 +164,7 @@ bool RingReceiver::step(std::vector<Finished>& ended) {
       if (!finished.ok() || *finished) {
         ring_->release_oldest();
         Message* const message = flight.begun == Clock::time_point{} ? nullptr : message_of(flight.header.receiver_op);
-        if (message != nullptr) note_copy(*message, Bytes{flight.header.bytes}, flight.begun);
+        if (message != nullptr) note_copy(*message, flight.header, flight.begun);
         account(flight.header, finished.status(), ended);
         flights_.pop_front();
         again = true;
@@ -175,16 +185,20 @@ RingReceiver::Message* RingReceiver::message_of(std::uint32_t operation) {
   return last_;
 }
 
-// The copies alone: neither a late sender nor other messages between them count. And the filling of the first slot, which this side
-// waits for, as long as emptying it took.
+// The copies alone: neither a late sender nor other messages between them count. Both sides copy at the same time, so the slower one's copies
+// count, and of the other's a slot: the first one that is filled, or the last one that is emptied. Where the sender did not tell, its copies
+// count as much as these.
 double RingReceiver::time_of(const Message& message) {
   const double slots = static_cast<double>(message.piece.size.value) / static_cast<double>(message.first.value);
-  return std::chrono::duration<double>(message.copying).count() * (1 + 1 / slots);
+  const auto filling = message.filling == Clock::duration{} ? message.copying : message.filling;
+  const auto [less, more] = std::minmax(message.copying, filling);
+  return std::chrono::duration<double>(more).count() + std::chrono::duration<double>(less).count() / slots;
 }
 
-void RingReceiver::note_copy(Message& message, Bytes slot, Clock::time_point begun) {
-  if (message.first.value == 0) message.first = slot;
+void RingReceiver::note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun) {
+  if (message.first.value == 0) message.first = Bytes{slot.bytes};
   message.copying += Clock::now() - begun;
+  message.filling += std::chrono::nanoseconds(slot.nanoseconds);
 }
 
 // Into host memory, by this thread: what a slot costs beside its bytes, some 100 ns the long way, a 64 KiB one feels.
@@ -194,7 +208,7 @@ bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& end
   if (slot.header.offset >= kSlotVoid || !message->failed.ok()) return false;
   const auto begun = message->timed ? Clock::now() : Clock::time_point{};
   std::memcpy(message->piece.address() + slot.header.offset, slot.data, slot.header.bytes);
-  if (message->timed) note_copy(*message, Bytes{slot.header.bytes}, begun);
+  if (message->timed) note_copy(*message, slot.header, begun);
   ring_->release_oldest();
   account(slot.header, {}, ended);
   return true;

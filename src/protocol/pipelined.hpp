@@ -43,6 +43,7 @@ class RingSender {
     Bytes slot_bytes;                                // filled per slot
     bool hosts = false;                              // is it host memory on both sides?
     std::shared_ptr<const PackWork> rows = nullptr;  // copied so into the slots, where the piece says only how many bytes
+    bool timed = false;                              // are the copies of hosts to say how long they took?
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), most_in_flight_(most_in_flight) {}
@@ -61,7 +62,9 @@ class RingSender {
     bool last;
     Status failed;  // the copy could not even be started
   };
+  using Clock = std::chrono::steady_clock;
   bool start_copies();
+  std::uint64_t fill(bool timed, std::byte* to, const Piece& from);
   bool publish(std::vector<Finished>& ended);
   void give_up(std::uint32_t sender_op);
   const Kinds* kinds_;
@@ -106,6 +109,7 @@ class RingReceiver {
     bool timed = false;
     Bytes first;                           // slot, if timed
     Clock::duration copying;               // of all slots so far, if timed
+    Clock::duration filling;               // the same on the other side, as far as that told
     std::shared_ptr<const PackWork> rows;  // to where the bytes belong, and not into the piece
   };
   struct Flight {
@@ -115,7 +119,7 @@ class RingReceiver {
   };
   Message* message_of(std::uint32_t operation);
   static double time_of(const Message& message);
-  static void note_copy(Message& message, Bytes slot, Clock::time_point begun);
+  static void note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun);
   bool take_at_once(const FullSlot& slot, std::vector<Finished>& ended);
   void start(const FullSlot& slot);
   void account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended);

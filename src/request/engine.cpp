@@ -312,7 +312,8 @@ void Engine::finish_ended() {
   for (const Finished& end : ended_) {
     Operation* operation = operations_.find_wire(end.operation);
     if (operation == nullptr) continue;
-    if (operation->timed && end.status.ok()) copies_.took(CopyChoice::Way::ring, operation->outcome.bytes, end.seconds);
+    if (operation->timed && !operation->sends && end.status.ok())
+      copies_.took(CopyChoice::Way::ring, operation->outcome.bytes, end.seconds);
     if (end.placed && operation->laid != nullptr) operation->laid->gathered = true;
     finish(*operation, end.operation & 0xfffff, end.status);
   }

@@ -348,6 +348,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   if (waits_for_block(operation)) return;
   if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
+  if (operation.timed) clear.flags |= kEnvelopeTimes;
   from.receiver->expect(clear.receiver_op, to, operation.timed, rows_into_place(operation));
   if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{announced.sender_op};
   streams_busy_ = true;

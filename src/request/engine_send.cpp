@@ -262,10 +262,7 @@ void Engine::on_clear(const Arrival& arrival) {
   }
   if (operation->shown) peer(arrival.source).takes_shown = false;
   const std::uint32_t index = clear.sender_op & 0xfffff;
-  if (clear.bytes == 0) {
-    finish(*operation, index, {});
-    return;
-  }
+  if (clear.bytes == 0) return finish(*operation, index, {});
   state::Cleared cleared{clear.receiver_op,
                          Bytes{clear.bytes},
                          static_cast<KindId>(clear.kind),
@@ -278,6 +275,7 @@ void Engine::on_clear(const Arrival& arrival) {
     cleared.memory = std::move(parted->memory);
     cleared.sent = parted->sent;
   }
+  operation->timed = (clear.flags & kEnvelopeTimes) != 0;
   operation->lent = false;
   operation->state = std::move(cleared);
   if (!step_send(*operation, index)) activate(*operation, index);
@@ -313,7 +311,8 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
   const bool hosts = operation.piece.kind == KindId::host && cleared.receiver_kind == KindId::host;
   to.sender->add({operation.envelope.sender_op, cleared.receiver_op, operation.piece.part(Offset{}, cleared.accepted),
                   ring_fill(cleared.accepted, hosts, parts_.settings), hosts,
-                  operation.waits_to_pack() ? std::make_shared<const PackWork>(operation.laid->work) : nullptr});
+                  operation.waits_to_pack() ? std::make_shared<const PackWork>(operation.laid->work) : nullptr,
+                  operation.timed});
   if (operation.piece.kind != KindId::host && cleared.receiver_kind == operation.piece.kind) warn_of_host_memory(operation);
   operation.state = state::Streaming{};
   streams_busy_ = true;

@@ -136,7 +136,7 @@ TEST_F(HeapView, HoldsAKernelUntilAnotherPesHostHasPut) {
 }
 
 // A grid that is as large as the launch helper allows waits in a kernel for an atomic operation of the host's on the same GPU, which takes a
-// kernel: it finds room, whatever the grid's blocks take of their multiprocessors. Ends by itself where it does not.
+// kernel: it finds room, whatever the grid's blocks take of their multiprocessors, and however these divide their memory. Ends by itself where it does not.
 TEST(HeapViewOfOne, LetsHostsChangeWordsThatTheLargestGridWaitsFor) {
   if (heap_kernels::devices() < 1) GTEST_SKIP() << "not covered here: a grid that fills a GPU and waits for its host";
   const Variables eager{{"CUDA_MODULE_LOADING", "EAGER"}};
@@ -146,8 +146,9 @@ TEST(HeapViewOfOne, LetsHostsChangeWordsThatTheLargestGridWaitsFor) {
     ist_heap heap = symmetric.heap;
     std::uint64_t* const word = symmetric.places.words;
     int wrong = 0;
-    for (const heap_kernels::Blocks& blocks : {heap_kernels::Blocks{1024, 0}, heap_kernels::Blocks{32, 0},
-                                               heap_kernels::Blocks{256, 40000}, heap_kernels::Blocks{128, 90000}}) {
+    for (const heap_kernels::Blocks& blocks :
+         {heap_kernels::Blocks{1024, 0}, heap_kernels::Blocks{512, 0}, heap_kernels::Blocks{256, 0},
+          heap_kernels::Blocks{32, 0}, heap_kernels::Blocks{256, 40000}, heap_kernels::Blocks{128, 90000}}) {
       // Once before, so that nothing is loaded or locked while the grid runs.
       if (ist_heap_atomic64(heap, IST_ATOMIC_SET, word, 0, nullptr, 0) != IST_OK) ++wrong;
       int code = IST_OK;

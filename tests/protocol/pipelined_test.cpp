@@ -110,5 +110,40 @@ TEST(Pipelined, ARefusedMessageIsForgottenWithoutAWord) {
   EXPECT_FALSE(pair[0].received);
 }
 
+TEST(Pipelined, AReceiverThatAsksIsToldHowLongTheSendersCopiesTook) {
+  for (const bool timed : {false, true}) {
+    RingPair pair{7, {}};
+    const std::size_t number = pair.prepare(4096, 4096, false, false);
+    pair.sender().add(
+        {RingPair::sender_op(number), RingPair::receiver_op(number), pair[number].from, Bytes{4096}, true, nullptr, timed});
+    pair.step_sender();
+    const auto slot = pair.reader().take_next();
+    ASSERT_TRUE(slot.has_value());
+    EXPECT_EQ(slot->header.nanoseconds > 0, timed);
+  }
+}
+
+// Here the sender's copies take 10 ms each, by what it says; both sides copy at once, so that those count, and one of the receiver's.
+TEST(Pipelined, WhatAMessageTakesIsWhatItsSlowerSideDoes) {
+  for (const std::uint64_t nanoseconds : {std::uint64_t{0}, std::uint64_t{10000000}}) {
+    RingPair pair{8, {}};
+    const std::size_t number = pair.prepare(std::uint64_t{3} * 4096, 4096, false, false);
+    pair.receiver().expect(RingPair::receiver_op(number), pair[number].to, true);
+    for (std::uint64_t n = 0; n < 3; ++n) {
+      const auto slot = pair.writer().start_next(Bytes{4096});
+      ASSERT_TRUE(slot.has_value());
+      std::memcpy(slot->data, pair[number].out.data() + n * 4096, 4096);
+      pair.writer().publish_oldest({RingPair::receiver_op(number), 4096, n * 4096, slot->place, nanoseconds});
+    }
+    for (int i = 0; i < 3; ++i) pair.step_receiver();
+    ASSERT_TRUE(pair[number].received);
+    EXPECT_TRUE(std::equal(pair[number].out.begin(), pair[number].out.end(), pair[number].in.begin() + 1));
+    if (nanoseconds != 0)
+      EXPECT_GT(pair[number].receiver.seconds, 0.03);
+    else
+      EXPECT_GT(pair[number].receiver.seconds, 0);
+  }
+}
+
 }  // namespace
 }  // namespace ist::test
