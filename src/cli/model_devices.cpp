@@ -126,7 +126,9 @@ void measure_bus(const Settings& settings, int rounds, DeviceNotes& notes) {
         "neither process can open the other's device memory (ISTHMUS_LOG=info says why), and the ring tells of the host's "
         "copies");
   const auto rows = measure_rows(session.kinds(), machine.device_copy_beta, machine.device_copy_alpha);
-  if (!rows.ok()) return notes.built_in("device_rows_alpha, device_row_each, device_rows_beta", rows.status().text());
+  if (!rows.ok())
+    return notes.built_in("device_pack_beta, device_rows_alpha, device_row_each, device_rows_beta", rows.status().text());
+  notes.note(machine.device_pack_beta, "device_pack_beta", rows->kernel_byte);
   notes.note(machine.device_rows_alpha, "device_rows_alpha", rows->start);
   notes.note(machine.device_row_each, "device_row_each", rows->each);
   notes.note(machine.device_rows_beta, "device_rows_beta", rows->byte);
@@ -168,8 +170,7 @@ std::vector<std::string> measure_devices(Settings settings, int rounds, Profile&
   } catch (const Failure& failure) {
     notes.built_in("numbers of devices that are not measured", failure.what());
   }
-  if (!profile.devices.uuids.empty())
-    notes.built_in("device_turn, device_pack_beta, device_load_factor", "they are not measured");
+  if (!profile.devices.uuids.empty()) notes.built_in("device_turn, device_load_factor", "they are not measured");
   return said;
 }
 

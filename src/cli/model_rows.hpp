@@ -14,6 +14,7 @@ struct RowTimes {
   double start = 0;  // s: a copy to page-locked host memory, call and completion, where a kernel that packs takes `kernel`
   double each = 0;   // s: one more row of it, beside its bytes
   double byte = 0;   // s: within the device's memory
+  double kernel_byte = 0;  // s: the same by a kernel that packs
 };
 // `bus`: seconds that a byte takes to page-locked host memory in one piece. `kernel`: what kernels that pack are charged to begin, so that the
 // two stand beside each other as they do in time.
