@@ -9,6 +9,8 @@
 // the way with the best time per byte carries them all. The shortest time counts: whatever else runs makes any way slow.
 // What `isthmus model fit` found in the same way, once for the machine, is where a run begins, if it ever ran (believe()): then the first
 // messages go the better way already.
+// Of two copies each side makes one, both at the same time, so the slower one counts. But a rank that sends as well, as in an exchange, makes one of
+// either kind, and while it does the one no other rank gets on with the other: there both count.
 // A few are tried again after 64 messages, 256, and so on, at last after every 16384: a moment in which one way did badly, as there
 // are on virtual machines, is not believed for ever. What counts then is the best of these and of the trials before.
 #pragma once
@@ -32,16 +34,16 @@ class CopyChoice {
   static constexpr int kFirstPause = 64;
   static constexpr int kLongestPause = 16384;
 
-  // What the next message of that size should take.
-  Way next(Bytes size) {
+  // What the next message of that size should take. `sends`: does this rank send at the same time?
+  Way next(Bytes size, bool sends = false) {
     Octave& octave = at(size);
     if (octave.tried < 2 * octave.trials) return octave.tried++ % 2 == 0 ? Way::ring : Way::single;
-    return chosen(size);
+    return chosen(size, sends);
   }
   // What is known so far; the ring where nothing is.
-  Way chosen(Bytes size) const {
+  Way chosen(Bytes size, bool sends = false) const {
     const auto [ring, single] = best(size);
-    return single < ring ? Way::single : Way::ring;
+    return single < (sends ? both_copies(size) : ring) ? Way::single : Way::ring;
   }
   // Is there something to learn about messages of that size? Asked once per message.
   bool learns(Bytes size) {
@@ -61,7 +63,7 @@ class CopyChoice {
       Octave& octave = octaves_[i];
       octave.trials = kTrialsAgain;
       octave.tried = octave.timed = 2 * kTrialsAgain;
-      octave.best = {ring, single};
+      octave.best = {ring, single, 2 * ring};
     }
   }
   // The best times of messages of about that size, the ring's first; infinite where there was none.
@@ -69,24 +71,31 @@ class CopyChoice {
     const Octave& octave = at(size);
     return {std::min(octave.best[0], octave.before[0]), std::min(octave.best[1], octave.before[1])};
   }
-  void took(Way way, Bytes size, double seconds) {
+  // The same of the ring where one rank makes both of its copies.
+  double both_copies(Bytes size) const { return std::min(at(size).best[kBoth], at(size).before[kBoth]); }
+  // `both`: of the ring, what its copies on both sides took together; where that is not known, twice as long.
+  void took(Way way, Bytes size, double seconds, double both = 0) {
     Octave& octave = at(size);
     ++octave.timed;
-    double& best = octave.best[static_cast<std::size_t>(way)];
-    best = std::min(best, seconds / static_cast<double>(size.value));
+    const auto keep = [&](std::size_t where, double took) {
+      octave.best[where] = std::min(octave.best[where], took / static_cast<double>(size.value));
+    };
+    keep(static_cast<std::size_t>(way), seconds);
+    if (way == Way::ring) keep(kBoth, both > 0 ? both : 2 * seconds);
   }
 
  private:
-  static constexpr std::array<double, 2> kNever{std::numeric_limits<double>::infinity(),
-                                                std::numeric_limits<double>::infinity()};
+  static constexpr std::size_t kBoth = 2;  // behind the two ways
+  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  static constexpr std::array<double, 3> kNever{kUnknown, kUnknown, kUnknown};
   struct Octave {
     int trials = kTrials;  // of each way
     int tried = 0;
     int timed = 0;
     int carried = 0;  // since the last trials
     int pause = kFirstPause;
-    std::array<double, 2> best = kNever;
-    std::array<double, 2> before = kNever;  // at the trials before these
+    std::array<double, 3> best = kNever;
+    std::array<double, 3> before = kNever;  // at the trials before these
   };
   static std::size_t index(Bytes size) { return static_cast<std::size_t>(std::bit_width(size.value)); }
   Octave& at(Bytes size) { return octaves_[index(size)]; }

@@ -188,11 +188,15 @@ RingReceiver::Message* RingReceiver::message_of(std::uint32_t operation) {
 // The copies alone: neither a late sender nor other messages between them count. Both sides copy at the same time, so the slower one's copies
 // count, and of the other's a slot: the first one that is filled, or the last one that is emptied. Where the sender did not tell, its copies
 // count as much as these.
-double RingReceiver::time_of(const Message& message) {
+void RingReceiver::tell_times(const Message& message, Finished& end) {
+  if (message.first.value == 0) return;
   const double slots = static_cast<double>(message.piece.size.value) / static_cast<double>(message.first.value);
-  const auto filling = message.filling == Clock::duration{} ? message.copying : message.filling;
-  const auto [less, more] = std::minmax(message.copying, filling);
-  return std::chrono::duration<double>(more).count() + std::chrono::duration<double>(less).count() / slots;
+  const double emptying = std::chrono::duration<double>(message.copying).count();
+  const double told = std::chrono::duration<double>(message.filling).count();
+  const double filling = told > 0 ? told : emptying;
+  const double more = std::max(emptying, filling), less = std::min(emptying, filling);
+  end.seconds = more + less / slots;
+  end.both = more + less;
 }
 
 void RingReceiver::note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun) {
@@ -246,8 +250,9 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
   if (!copied.ok() && message.failed.ok()) message.failed = copied;
   message.arrived = header.offset == kSlotFailed ? message.piece.size : message.arrived + Bytes{header.bytes};
   if (message.arrived < message.piece.size) return;
-  ended.push_back({header.receiver_op, message.failed, message.arrived, message.first.value != 0 ? time_of(message) : 0,
-                   message.rows != nullptr});
+  Finished end{header.receiver_op, message.failed, message.arrived, 0, 0, message.rows != nullptr};
+  tell_times(message, end);
+  ended.push_back(std::move(end));
   forget(header.receiver_op);
 }
 

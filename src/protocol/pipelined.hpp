@@ -30,7 +30,8 @@ struct Finished {
   std::uint32_t operation = 0;
   Status status;
   Bytes bytes;
-  double seconds = 0;   // of a receive that was to be timed: what its copies took
+  double seconds = 0;   // of a receive that was to be timed: what its copies took, those of both sides at the same time
+  double both = 0;      // and one after the other
   bool placed = false;  // of a receive: in rows, to where the bytes belong
 };
 
@@ -118,7 +119,7 @@ class RingReceiver {
     Clock::time_point begun;  // of the copy
   };
   Message* message_of(std::uint32_t operation);
-  static double time_of(const Message& message);
+  static void tell_times(const Message& message, Finished& end);
   static void note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun);
   bool take_at_once(const FullSlot& slot, std::vector<Finished>& ended);
   void start(const FullSlot& slot);

@@ -313,7 +313,7 @@ void Engine::finish_ended() {
     Operation* operation = operations_.find_wire(end.operation);
     if (operation == nullptr) continue;
     if (operation->timed && !operation->sends && end.status.ok())
-      copies_.took(CopyChoice::Way::ring, operation->outcome.bytes, end.seconds);
+      copies_.took(CopyChoice::Way::ring, operation->outcome.bytes, end.seconds, end.both);
     if (end.placed && operation->laid != nullptr) operation->laid->gathered = true;
     finish(*operation, end.operation & 0xfffff, end.status);
   }

@@ -301,7 +301,7 @@ class Engine {
   void take_part(Operation& operation, std::uint32_t index);
   bool step_bouncing(Operation& operation, std::uint32_t index);
   static void settle(Operation& operation);
-  void end_offer(Operation& operation) const;
+  void end_offer(Operation& operation);
   bool is_shown(const PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, Bytes room);
   bool copy_shown(PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, std::byte* to);
   bool reads(Operation& operation, const state::Readying& announcement);
@@ -378,9 +378,9 @@ class Engine {
   std::vector<LeftCopy> left_copies_;
   std::vector<std::unique_ptr<LaidOut>> still_packed_;  // of messages that are over
   std::vector<Finished> ended_;
-  std::size_t posting_ = 0;       // envelopes in outboxes
-  int puts_ = 0;                  // calls under way that copy into other ranks' memory
-  std::optional<Rank> early_of_;  // whose put-aside arrivals may be due
+  std::size_t posting_ = 0;    // envelopes in outboxes
+  int puts_ = 0, offers_ = 0;  // calls under way that copy into other ranks' memory; long messages that others may read here
+  std::optional<Rank> early_of_;                                         // whose put-aside arrivals may be due
   bool streams_busy_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all ranks; no more puts begin
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for

@@ -45,10 +45,10 @@ bool Engine::reads(Operation& operation, const state::Readying& announcement) {
   if (operation.shown) return true;
   if (!link.reads_peer()) return false;
   if (parts_.settings.single_copy == "always") return true;
-  if (!copies_.learns(size)) return copies_.chosen(size) == CopyChoice::Way::single;
+  if (!copies_.learns(size)) return copies_.chosen(size, offers_ > 0) == CopyChoice::Way::single;
   operation.timed = true;
   operation.copying = {};
-  return copies_.next(size) == CopyChoice::Way::single;
+  return copies_.next(size, offers_ > 0) == CopyChoice::Way::single;
 }
 
 // True if the operation moved on.
@@ -88,9 +88,11 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
 
 // Before the caller may use the buffer again. An exchange, not a store: what the caller writes next must not be seen before
 // it, and a store alone would let it on processors that reorder stores.
-void Engine::end_offer(Operation& operation) const {
+void Engine::end_offer(Operation& operation) {
   const std::uint64_t id = std::atomic_ref(operation.offered).exchange(0);
-  if (id != 0) heap_->hide(id);
+  if (id == 0) return;
+  --offers_;
+  heap_->hide(id);
 }
 
 }  // namespace ist

@@ -169,6 +169,7 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
 bool Engine::announce(Operation& operation, std::uint32_t index) {
   Link& link = *peer(operation.peer).link;
   if (operation.piece.kind != KindId::host || link.same_process()) return link.post(operation.envelope, {});
+  if (operation.offered == 0) ++offers_;
   operation.offered = operations_.id_of(index).value;
   const std::uint64_t word =
       operation.shown ? heap_->show(operation.offered) : reinterpret_cast<std::uint64_t>(&operation.offered);

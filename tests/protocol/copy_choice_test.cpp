@@ -35,6 +35,23 @@ TEST(CopyChoice, the_quicker_way_stays) {
   }
 }
 
+TEST(CopyChoice, a_rank_that_sends_as_well_counts_both_copies_of_the_ring) {
+  const auto taught = [](double both) {
+    CopyChoice choice;
+    for (int i = 0; i < 2 * CopyChoice::kTrials; ++i) {
+      const Way way = choice.next(mebibytes(1));
+      choice.took(way, mebibytes(1), way == Way::ring ? 60e-6 : 80e-6, way == Way::ring ? both : 0);
+    }
+    return choice;
+  };
+  for (const double both : {0.0, 100e-6}) {  // not told: twice as long
+    EXPECT_EQ(taught(both).chosen(mebibytes(1)), Way::ring);
+    EXPECT_EQ(taught(both).chosen(mebibytes(1), true), Way::single);
+  }
+  EXPECT_EQ(taught(70e-6).chosen(mebibytes(1), true), Way::ring) << "the sender's copy took next to nothing";
+  EXPECT_EQ(copy_choice_of(MachineProfile{}).chosen(mebibytes(1), true), Way::ring) << "nothing is known";
+}
+
 // What `isthmus model fit` found, in seconds per byte.
 MachineProfile machine_where(double ring_2m, double single_2m) {
   MachineProfile machine;
