@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds and runs what `make test` (quick) and `make test-long` (long: quick, asan, tsan and clang, each of which is a set of
-# its own too) promise. Every step runs, also after one failed; the last lines say which failed and where the time went, and
+# its own too) promise; tsan-threads is of tsan what threads of ranks do, which takes minutes. Every step runs, also after one failed; the last lines say which failed and where the time went, and
 # so does build/tests-SET.json, which tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_COMMIT (where there
 # is no repository), ISTHMUS_CUDA_IMAGES (a build of the same sources whose device code is taken), ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on the machine say that they are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
 
-set_name=${1:?usage: run_tests.sh quick|asan|tsan|clang|long}
+set_name=${1:?usage: run_tests.sh quick|asan|tsan|tsan-threads|clang|long}
 jobs=${JOBS:-$(nproc)}
 options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
 if [ -n "${ISTHMUS_COMMIT:-}" ]; then options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT"); fi
@@ -113,7 +113,7 @@ quick() {
   step "checks of the sources" tools/check_all.sh build
 }
 
-sanitized() {  # sanitized PRESET
+sanitized() {  # sanitized PRESET [ctest options...]
   # CUDA maps memory where the address sanitizer has its gap.
   export ASAN_OPTIONS=detect_stack_use_after_return=1:protect_shadow_gap=0 UBSAN_OPTIONS=print_stacktrace=1
   # Without TLS: its walk crashes now and then where threads still run at the end, as those of a driver do.
@@ -123,7 +123,7 @@ sanitized() {  # sanitized PRESET
   export POCL_MAX_PTHREAD_COUNT=1 POCL_CPU_MAX_CU_COUNT=1
   # It expects memory in certain places; where addresses are random, a process fails now and then as it starts.
   if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then unshuffled=(setarch -R); fi
-  if [ "$1" != tsan ]; then run "build-$1"; return; fi
+  if [ "$1" != tsan ] || [ $# -gt 1 ]; then run "build-$1" "${@:2}"; return; fi
   # What two threads of PoCL do in the C++ library as they build kernels names PoCL in no stack: those tests have a PoCL without threads of
   # its own, with which queues that wait would not go on.
   local builds_kernels='/(KindArithmetic|KindPacks|Backends)[.].*opencl' status=0
@@ -139,6 +139,12 @@ with() {  # with asan|tsan|clang
   if [ "$1" = clang ]; then step "tests, clang" run build-clang; else step "tests, $1" sanitized "$1"; fi
 }
 
+threads() {
+  export ISTHMUS_TEST_LONG=1
+  step "build, tsan: threads of ranks" build tsan isthmus_program ranks_threads
+  step "tests, tsan: threads of ranks" sanitized tsan -R '^ranks_threads[.]'
+}
+
 long() {
   export ISTHMUS_TEST_LONG=1
   quick
@@ -148,7 +154,8 @@ long() {
 case $set_name in
   quick | long) $set_name ;;
   asan | tsan | clang) with "$set_name" ;;
-  *) echo "run_tests: unknown set '$set_name': expected quick, asan, tsan, clang or long"; exit 2 ;;
+  tsan-threads) threads ;;
+  *) echo "run_tests: unknown set '$set_name': expected quick, asan, tsan, tsan-threads, clang or long"; exit 2 ;;
 esac
 
 printf '\n'
