@@ -295,8 +295,8 @@ def rewrite_readme(measured, entries):
     readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
 
 
-# What make test-long consists of besides make test (tools/run_tests.sh).
-PARTS = ("asan", "tsan", "clang")
+# What make test-long consists of besides make test, and what of that there is by itself (tools/run_tests.sh).
+PARTS = ("asan", "tsan", "tsan-threads", "clang")
 SETS = ("quick", "long", *PARTS)
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds and runs what `make test` (quick) and `make test-long` (long: quick, asan, tsan and clang, each of which is a set of
-# its own too) promise. Every step runs, also after one failed; the last lines say which failed and where the time went, and
+# its own too) promise; tsan-threads is of tsan what threads of ranks do, which takes minutes. Every step runs, also after one failed; the last lines say which failed and where the time went, and
 # so does build/tests-SET.json, which tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_COMMIT (where there
 # is no repository), ISTHMUS_CUDA_IMAGES (a build of the same sources whose device code is taken), ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on the machine say that they are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
 
-set_name=${1:?usage: run_tests.sh quick|asan|tsan|clang|long}
+set_name=${1:?usage: run_tests.sh quick|asan|tsan|tsan-threads|clang|long}
 jobs=${JOBS:-$(nproc)}
 options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
 if [ -n "${ISTHMUS_COMMIT:-}" ]; then options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT"); fi
@@ -139,6 +139,19 @@ with() {  # with asan|tsan|clang
   if [ "$1" = clang ]; then step "tests, clang" run build-clang; else step "tests, $1" sanitized "$1"; fi
 }
 
+# The ranks alone are under the sanitizer: their launcher is the optimised one, or it would be most of what is compiled.
+threads() {
+  local ranks
+  export ISTHMUS_TEST_LONG=1 TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt
+  if setarch -R true 2>/dev/null; then unshuffled=(setarch -R); fi
+  step "build, optimised: the launcher" build release isthmus_program
+  step "build, tsan: threads of ranks" build tsan ranks_threads
+  for ranks in 2 3; do
+    step "tests, tsan: 8 threads in each of $ranks ranks" timeout 900 "${unshuffled[@]}" build/bin/isthmus run -n "$ranks" \
+      --prefix-output build-tsan/tests/ranks_threads --gtest_brief=1
+  done
+}
+
 long() {
   export ISTHMUS_TEST_LONG=1
   quick
@@ -148,7 +161,8 @@ long() {
 case $set_name in
   quick | long) $set_name ;;
   asan | tsan | clang) with "$set_name" ;;
-  *) echo "run_tests: unknown set '$set_name': expected quick, asan, tsan, clang or long"; exit 2 ;;
+  tsan-threads) threads ;;
+  *) echo "run_tests: unknown set '$set_name': expected quick, asan, tsan, tsan-threads, clang or long"; exit 2 ;;
 esac
 
 printf '\n'

@@ -3,7 +3,7 @@
  * Buffers: each rank's may live in any kind of memory, whatever the others' do. Counts are elements of `type`; the same type
  * and, where a call has one count, the same count are given on every rank. Displacements of the v forms count elements too.
  * What a call sends and what it receives must not overlap, but for IST_IN_PLACE (IST_ERR_ARGUMENT), nor parts that are received.
- * Order of a reduction: follows from operation, type, count and number of ranks alone (of ist_reduce also from the root), never from timing, kinds of memory, devices,
+ * Order of a reduction: follows from operation, type, count and number of ranks alone, whoever is the root; never from timing, kinds of memory, devices,
  * settings or how the communicator was made: the same inputs give the same bits, and all ranks get the same ones. (The bits inside of a
  * NaN may differ; what NCCL carries is combined in an order of its own.)
  * Streams: as for messages: the work that a buffer's queue holds when the call is made is waited for; when the call returns,

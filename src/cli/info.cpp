@@ -19,6 +19,7 @@
 #include "memory/spaces.hpp"
 #include "memory/word_changes.hpp"
 #include "memory/workers.hpp"
+#include "path/shm/pair_slot.hpp"
 #include "path/shm/peer_memory.hpp"
 
 namespace ist::cli {
@@ -120,13 +121,26 @@ void add_served(const Kinds& kinds, const Settings& settings, Json& list) {
   }
 }
 
+// Of two ranks that have sent each other much: slots with their room, and the part of a ring that goes round, each both ways.
+std::string memory_of_pairs(const Settings& settings) {
+  const auto of = [&](std::uint32_t ranks) {
+    const PairSlotShape shape = pair_slot_shape(ranks, settings.eager_limit);
+    const Bytes ring = std::max(settings.ring_slot_device, settings.ring_slot_host);
+    const Bytes lap = smaller(shape.room(), Bytes{settings.ring_slots * ring.value});
+    return Bytes{std::uint64_t{ranks} * (ranks - 1) * (shape.in_memory() * sizeof(PairSlot) + lap.value)};
+  };
+  return "of 2 ranks of a host that exchange much up to " + in_words(of(2)) + " of memory, of 4 up to " + in_words(of(4)) +
+         ", of 16 up to " + in_words(of(16)) + "; less with an ISTHMUS_EAGER_LIMIT below 16 KiB";
+}
+
 // One entry per path of src/path, and what goes past them.
 Json paths_json(const Kinds& kinds, const Settings& settings) {
   Json list =
       Json::array({{{"name", "self"}, {"connects", "a rank with itself"}, {"pairs", "every kind with every kind"}},
                    {{"name", "shm"},
                     {"connects", "ranks of one user on one host"},
-                    {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part"}}});
+                    {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part; " +
+                                  memory_of_pairs(settings)}}});
   if (lender(kinds) != nullptr && settings.device_ipc != "never")
     list.push_back({{"name", "device_ipc"},
                     {"connects", "devices of ranks of one host, where the link between them is whole"},

@@ -4,6 +4,7 @@
 // and the ways through shared memory have the same one, by rank, and the others keep the operands in the order of ranks where an operation may
 // not be commutative (order_of() of choose.hpp).
 #include <bit>
+#include <utility>
 
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
@@ -72,32 +73,33 @@ void doubling(Plan& plan, const ReductionData& data) {
   if (rank < 2 * extra) plan.send(partial.piece, rank - 1, 1, {partial.done});
 }
 
-// A binomial tree to the rank at place 0, which is `root` for commutative operations and otherwise rank 0, so that places
-// are in the order of ranks; rank 0 then hands the result on.
+// A binomial tree, the same one whoever is the root: what is combined with what, and on which side, follows from ranks alone. Two halves meet at the
+// root if one of them is its own, and else at the first rank of both, so that no result has to be handed on.
 void binomial(Plan& plan, const ReductionData& data, int root) {
-  plan.walk(data.elements.bytes());
-  const int size = plan.size();
-  const int first = plan.combiner().commutative ? root : 0;
-  const int place = (plan.rank() - first + size) % size;
-  const bool beside = plan.combines_on(data.send, data.elements.bytes());
+  const Bytes bytes = data.elements.bytes();
+  plan.walk(bytes);
+  const bool beside = plan.combines_on(data.send, bytes);
   const ReductionData near{data.send, data.send, data.elements, false};
+  const auto who_has = [root](int first, int ranks) { return first <= root && root < first + ranks ? root : first; };
   Partial partial{data.send, Plan::kNone};
-  if (place % 2 == 0 && place + 1 < size) partial = own_input(plan, near, beside);
-  int distance = 1;
-  for (; distance < size && (place & distance) == 0; distance *= 2) {
-    if (place + distance >= size) continue;
-    const Piece theirs = plan.scratch_for(data.send, beside, data.elements.bytes());
-    const Plan::Step arrived = plan.receive(theirs, (place + distance + first) % size, 0, {});
-    combine(plan, partial, theirs, false, arrived, Plan::kNone);
+  bool written = false;
+  int first = plan.rank();  // of those whose inputs are in it
+  for (int ranks = 1; ranks < plan.size(); ranks *= 2) {
+    const int other = first ^ ranks;
+    if (other >= plan.size()) continue;
+    const int whole = first & ~ranks;
+    const int meets = who_has(whole, 2 * ranks);
+    if (meets != plan.rank()) {
+      plan.send(partial.piece, meets, 0, {partial.done});
+      return;
+    }
+    if (!std::exchange(written, true)) partial = own_input(plan, near, beside);
+    const Piece theirs = plan.scratch_for(data.send, beside, bytes);
+    const Plan::Step arrived = plan.receive(theirs, who_has(other, ranks), 0, {});
+    combine(plan, partial, theirs, other < first, arrived, Plan::kNone);
+    first = whole;
   }
-  if (place != 0) {
-    plan.send(partial.piece, (place - distance + first) % size, 0, {partial.done});
-  } else if (plan.rank() == root) {
-    plan.copy(data.recv, partial.piece, {partial.done});
-  } else {
-    plan.send(partial.piece, root, 1, {partial.done});
-  }
-  if (first != root && plan.rank() == root) plan.receive(data.recv, first, 1, {});
+  plan.copy(data.recv, partial.piece, {partial.done});
 }
 
 // Of a reduction's vector, all parts together.

@@ -16,7 +16,8 @@ Walk::~Walk() {
       const std::lock_guard lock(comm_.engine().lock());
       comm_.engine().cancel(message.posted);
     }
-    wait_for(comm_.engine(), message.posted);
+    // One that a message has met already still writes into memory that goes with this.
+    wait_for_end(comm_.engine(), message.posted);
   }
 }
 

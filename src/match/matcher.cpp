@@ -33,7 +33,7 @@ void Matcher::close_gaps() {
   posted_.resize(room_);
 }
 
-void Matcher::keep(Unexpected message) { unexpected_.push_back(std::move(message)); }
+Unexpected& Matcher::keep(Unexpected message) { return unexpected_.emplace_back(std::move(message)); }
 
 const Unexpected* Matcher::peek(const Pattern& pattern) const {
   for (const Unexpected& message : unexpected_)

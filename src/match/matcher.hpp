@@ -65,7 +65,8 @@ class Matcher {
   // The receive that was posted first; null: there is none. drop_first(): it has got its message.
   const Posted* first() const { return count_ == 0 ? nullptr : &posted_[first_]; }
   void drop_first() { leave_gap(first_); }
-  void keep(Unexpected message);
+  // Throws where memory runs out, and then nothing has happened.
+  Unexpected& keep(Unexpected message);
   // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
   std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation) {
     if (!unexpected_.empty())

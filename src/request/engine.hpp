@@ -243,7 +243,7 @@ class Engine {
   void on_arrival(Path& path, const Arrival& arrival);
   void take_in_order(Path& path, const Arrival& arrival);
   void take_early(Rank source);
-  void keep(const Arrival& arrival);
+  std::optional<std::uint32_t> meet(Path& path, const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
   void on_taken(const Arrival& arrival);
   void watch(Operation& operation);
@@ -369,7 +369,7 @@ class Engine {
   EngineLock lock_;
   Waiters waiters_;
   ScratchPool scratch_;
-  OperationTable operations_;
+  OperationTable operations_{&active_};
   Matcher matcher_;
   ArrivalOrder order_;
   std::vector<PeerState> peers_;

@@ -20,19 +20,23 @@ bool Engine::is_shown(const PeerState& from, const Envelope& envelope, std::span
          from.link->sees(offer_in(payload), Bytes{envelope.bytes});
 }
 
-// False: it is shown no more, and what was copied may be anything.
+// False: it is shown no more, and what was copied may be anything; or there is no memory for the answer, and the longer way is to come to it.
 bool Engine::copy_shown(PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, std::byte* to) {
   const Bytes bytes{envelope.bytes};
   const auto copied = from.link->read_peer(to, offer_in(payload), Offset{}, bytes);
   if (!copied.ok() || !*copied) return false;
-  from.shows = true;
-  from.traffic.received_by(Way::single_copy).add(bytes);
   Envelope taken;
   taken.type = EnvelopeType::taken;
   taken.flags = kEnvelopeSeen;
   taken.sender_op = envelope.sender_op;
   taken.sequence = envelope.sequence;
-  post_or_queue(from, taken);
+  try {
+    post_or_queue(from, taken);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  from.shows = true;
+  from.traffic.received_by(Way::single_copy).add(bytes);
   return true;
 }
 

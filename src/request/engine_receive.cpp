@@ -68,11 +68,8 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
 
 void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected message) {
   if (types_) compare_types(operation, message.source, message.envelope, message.types);
-  if (message.envelope.type == EnvelopeType::announce) {
-    set_outcome(operation, message.source, message.envelope, IST_CARRIER_RING);
-    receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
-    return;
-  }
+  if (message.envelope.type == EnvelopeType::announce)
+    return receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
   if (message.envelope.type == EnvelopeType::mailed) {
     set_outcome(operation, message.source, message.envelope, IST_CARRIER_MAILBOX);
     return mail_->receive(operation, index, message.envelope);
@@ -101,6 +98,7 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
 
 // Where memory runs out before the message is kept, or put aside, it stays where it is.
 void Engine::take_in_order(Path& path, const Arrival& arrival) try {
+  if (order_.is_over(arrival.source, arrival.envelope.sequence)) return;  // shown again: memory ran out behind it
   if (order_.take_turn(arrival)) return deliver(path, arrival);
   order_.put_aside(path, arrival);
 } catch (...) {
@@ -111,7 +109,12 @@ void Engine::take_in_order(Path& path, const Arrival& arrival) try {
 void Engine::take_early(Rank source) {
   early_of_ = source;  // until all that are due have been taken
   while (const ArrivalOrder::Early* const early = order_.next_due(source)) {
-    deliver(*early->path, early->arrival);
+    try {
+      deliver(*early->path, early->arrival);
+    } catch (...) {
+      if (order_.is_over(source, early->arrival.envelope.sequence)) order_.let_go(*early);
+      throw;
+    }
     order_.let_go(*early);
   }
   early_of_.reset();
@@ -131,40 +134,35 @@ void Engine::on_refuse(const Arrival& arrival) {
 }
 
 void Engine::deliver(Path& path, const Arrival& arrival) {
+  if (const auto wire = meet(path, arrival)) deliver_to(*wire & 0xfffff, path, arrival);
+}
+
+// The receive that takes it, if that is all there is to do yet. Where memory runs out before, it is as if its turn had not come.
+std::optional<std::uint32_t> Engine::meet(Path& path, const Arrival& arrival) try {
   if (arrival.envelope.type == EnvelopeType::withdraw || arrival.envelope.type == EnvelopeType::types)
-    return take_place(arrival);
+    return take_place(arrival), std::nullopt;
   if ((arrival.envelope.flags & kEnvelopeInvited) != 0)
-    return take_invited(arrival);  // also of who has left: what says that all came is behind it
+    return take_invited(arrival), std::nullopt;  // also of who has left: what says that all came is behind it
   // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
   // without having noticed yet: it never was.
   if (arrival.envelope.type == EnvelopeType::announce &&
       (!world_failed_.ok() || parts_.board.fate(arrival.source) != AbortBoard::Fate::present))
-    return take_place(arrival);
+    return take_place(arrival), std::nullopt;
   // Its descriptor is taken now, whenever the message is: of those under way a system has only so many for a user.
   if (arrival.envelope.type == EnvelopeType::announce)
     peer(arrival.source).link->sees(offer_in(arrival.payload), Bytes{arrival.envelope.bytes});
-  const bool mailed = arrival.envelope.type == EnvelopeType::mailed;
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
+  if (!wire && awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival), std::nullopt;
   if (!wire) {
-    if (awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival);
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
-    keep(arrival);
-    if (mailed) mail_->came(arrival.source, arrival.envelope);
+    Unexpected& kept =
+        matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}, arrival.in_cell});
+    if (types_) kept.types = types_->note_from(arrival.source);  // not before there is something that holds it
     if (arrival.in_cell) path.release(arrival);
     wake_sleeper();  // who may probe for it
-    return;
   }
-  if (mailed) mail_->came(arrival.source, arrival.envelope);
-  deliver_to(*wire & 0xfffff, path, arrival);
-}
-
-// Where memory runs out it is as if its turn had not come.
-void Engine::keep(const Arrival& arrival) try {
-  matcher_.keep({arrival.source,
-                 arrival.envelope,
-                 {arrival.payload.begin(), arrival.payload.end()},
-                 arrival.in_cell,
-                 types_ ? types_->note_from(arrival.source) : TypeCheck::Note{}});
+  if (arrival.envelope.type == EnvelopeType::mailed) mail_->came(arrival.source, arrival.envelope);
+  return wire;
 } catch (...) {
   order_.give_back_turn(arrival.source);
   throw;
@@ -188,7 +186,6 @@ void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival)
     set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_MAILBOX);
     mail_->receive(operation, index, arrival.envelope);
   } else if (arrival.envelope.type == EnvelopeType::announce) {
-    set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_RING);
     receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.payload)});
   } else {
     set_outcome(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
@@ -292,10 +289,15 @@ void Engine::ask_to_announce(PeerState& from, Bytes size) {
   post_or_queue(from, asks);
 }
 
-void Engine::receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement) {
+// The announcement is heard, whatever happens: where memory runs out on the way, a later step goes it again.
+void Engine::receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement) try {
+  operation.peer = announcement.source;
   operation.state = announcement;
   if (!step_receive(operation, index) || operation.in<state::Delivering>() || operation.in<state::Reading>())
     activate(operation, index);
+} catch (const std::bad_alloc&) {
+  if (complete(operation)) throw;  // that was behind it
+  activate(operation, index);
 }
 
 void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement) {
@@ -350,10 +352,9 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   if (operation.timed) clear.flags |= kEnvelopeTimes;
   from.receiver->expect(clear.receiver_op, to, operation.timed, rows_into_place(operation));
+  post_or_queue(from, clear, loan.allocation == 0 ? std::span<const std::byte>{} : std::as_bytes(std::span{&loan, 1}));
   if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{announced.sender_op};
   streams_busy_ = true;
-  if (loan.allocation == 0) return post_or_queue(from, clear);
-  post_or_queue(from, clear, std::as_bytes(std::span{&loan, 1}));
 }
 
 // True if the operation moved on.
@@ -382,6 +383,8 @@ bool Engine::step_receive(Operation& operation, std::uint32_t index) {
     return true;
   }
   if (auto* readying = std::get_if<state::Readying>(&operation.state)) {
+    if (!readying->met) set_outcome(operation, readying->source, readying->announced, IST_CARRIER_RING);
+    readying->met = true;
     if (readying->place != 0 && !blocks_.worth_asking(readying->place)) return false;
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;

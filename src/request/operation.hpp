@@ -154,6 +154,7 @@ struct Readying {  // receive: matched an announced message, but the buffer has 
   Envelope announced;
   Offer offer;
   std::uint64_t place = 0;  // among those that wait for a block (BlockQueue); 0: it does not
+  bool met = false;         // the outcome says what was announced
 };
 struct Reading {  // receive: copies from the sender's memory
   Offer offer;

@@ -1,10 +1,13 @@
 #include "request/operation_table.hpp"
 
+#include <algorithm>
+
 namespace ist {
 
 bool OperationTable::grow() {
   const auto index = static_cast<std::uint32_t>(lines_.size());
   if (index == kMost) return false;
+  if (listed_ != nullptr && listed_->capacity() <= index) listed_->reserve(std::max<std::size_t>(64, 2 * lines_.size()));
   operations_.push_back(std::make_unique<Operation>());
   lines_.emplace_back().generation = first_generation_ + 1;
   lines_.back().next_free = first_free_;

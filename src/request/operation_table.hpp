@@ -44,8 +44,10 @@ class OperationTable {
   using Stage = PlainReceive::Stage;
 
   // Ids of one world are no ids of the next one in its place: generations begin at a time of day.
-  OperationTable()
-      : first_generation_(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) >> 10 &
+  // `listed`: always has room for the index of every operation, so that none is forgotten where memory runs out.
+  explicit OperationTable(std::vector<std::uint32_t>* listed = nullptr)
+      : listed_(listed),
+        first_generation_(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) >> 10 &
                           ((std::uint64_t{1} << 35) - 1)) {}
   // Null where there are too many.
   OperationId add() {
@@ -130,6 +132,7 @@ class OperationTable {
   [[gnu::noinline, gnu::cold]] bool grow();
   [[gnu::noinline, gnu::cold]] void make_whole(std::uint32_t index);
 
+  std::vector<std::uint32_t>* listed_;
   std::uint64_t first_generation_;
   std::vector<PlainReceive> lines_;
   std::vector<std::unique_ptr<Operation>> operations_;  // addresses stay

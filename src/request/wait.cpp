@@ -158,6 +158,21 @@ Outcome wait_for(Engine& engine, OperationId id) {
   return std::move(*seen.outcome);
 }
 
+void wait_for_end(Engine& engine, OperationId id) noexcept {
+  Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
+  for (;;) {
+    bool moved = false;
+    bool must_poll = false;
+    {
+      const std::lock_guard lock(engine.lock());
+      if (!Engine::complete(*engine.find(id))) moved = look_for_nobody(engine);
+      if (Engine::complete(*engine.find(id))) return engine.forget(id);
+      must_poll = engine.must_poll();
+    }
+    patience.after_look(moved, must_poll);
+  }
+}
+
 void progress_until(Engine& engine, const std::function<bool()>& over) {
   if (over()) return;
   Patience patience{engine, over};

@@ -49,6 +49,9 @@ class Patience {
 // Returns when the operation is complete; the id is then released.
 Outcome wait_for(Engine& engine, OperationId id);
 
+// The same for who wants nothing but its end, as while an exception is on its way: throws none, since it looks as look_for_nobody() does.
+void wait_for_end(Engine& engine, OperationId id) noexcept;
+
 // Comes back when `over` says so, which is asked between looks: of what comes to its end, well or not, with this rank's progress.
 void progress_until(Engine& engine, const std::function<bool()>& over);
 

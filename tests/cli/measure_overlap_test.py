@@ -28,7 +28,7 @@ if "grep" in words:
     sys.exit(0)
 call = words[words.index("overlap") + 1]
 kind = words[words.index("--kind") + 1]
-assert words[words.index("--max") + 1] == ("1MiB" if kind == "host" else "16MiB"), words
+assert words[words.index("--max") + 1] == "16MiB", words
 log = pathlib.Path(__file__).with_name("log")
 way = f"{call} {'free' if free else 'bound'} {progress}"
 before = log.read_text().splitlines() if log.exists() else []

@@ -204,6 +204,54 @@ TEST_P(PathContract, StrangersAreNotReached) {
   EXPECT_FALSE(sender_->has_left(Rank{2}));
 }
 
+// What a receiver could not take, for want of memory: shown again as often as it is put back, before what came after it, and given back once.
+TEST_P(PathContract, WhatIsPutBackIsShownAgainAndNothingElseIsChanged) {
+  for (const bool in_cell : {false, true}) {
+    std::uint32_t posted = 0;
+    std::vector<std::vector<std::byte>> payloads;
+    for (; posted < 7; ++posted) {
+      payloads.push_back(random_bytes(in_cell ? 20000 - posted : 100 + posted));
+      ASSERT_TRUE(in_cell ? post_in_cell(*link_, numbered(posted), payloads.back())
+                          : link_->post(numbered(posted), payloads.back()));
+    }
+    for (std::uint32_t number = 0; number < posted; ++number) {
+      for (std::uint32_t again = 0; again < number; ++again) {
+        const auto shown = receiver_->next();
+        ASSERT_TRUE(shown);
+        EXPECT_EQ(number, shown->envelope.sequence);
+        EXPECT_TRUE(same(shown->payload, payloads[number]));
+        receiver_->put_back(*shown);
+        EXPECT_TRUE(receiver_->arrival_within(1)) << "it is there again";
+        EXPECT_FALSE(receiver_->idle);
+      }
+      if (in_cell) {
+        EXPECT_EQ(number > 0, link_->take_cell().has_value()) << "that of the one before";
+        EXPECT_FALSE(link_->take_cell()) << "what was put back has its cell still";
+      }
+      expect_arrival(numbered(number), payloads[number], in_cell);
+    }
+    EXPECT_FALSE(receiver_->next());
+  }
+}
+
+TEST_P(PathContract, WhatIsPutBackLetsTheOtherCarrierComeFirst) {
+  const auto bytes = random_bytes(5000);
+  ASSERT_TRUE(post_in_cell(*link_, numbered(0), bytes));
+  const auto cell = receiver_->next();
+  ASSERT_TRUE(cell && cell->in_cell);
+  receiver_->put_back(*cell);
+  ASSERT_TRUE(link_->post(numbered(1), std::span{bytes}.first(8)));
+  int slots = 0;
+  int cells = 0;
+  while (const auto arrival = receiver_->next()) {
+    EXPECT_TRUE(same(arrival->payload, std::span{bytes}.first(arrival->in_cell ? 5000 : 8)));
+    ++(arrival->in_cell ? cells : slots);
+    receiver_->release(*arrival);
+  }
+  EXPECT_EQ(1, slots);
+  EXPECT_EQ(1, cells);
+}
+
 TEST_P(PathContract, RandomTrafficArrivesCompleteAndInOrderPerCarrier) {
   std::mt19937 generator{std::random_device{}()};
   std::deque<std::pair<Envelope, std::vector<std::byte>>> slots;

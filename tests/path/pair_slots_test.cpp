@@ -15,7 +15,7 @@ namespace {
 // Few slots for short messages, and many for long ones.
 class PairSlots : public ::testing::TestWithParam<std::uint32_t> {
  protected:
-  const PairSlotShape shape_ = pair_slot_shape(GetParam());
+  const PairSlotShape shape_ = pair_slot_shape(GetParam(), kUsualEager);
   std::vector<PairSlot> slots_ = std::vector<PairSlot>(shape_.in_memory());
   std::atomic<std::uint64_t> consumed_{0};
   PairSlotWriter writer_{slots_.data(), &consumed_, shape_};
@@ -100,28 +100,48 @@ std::size_t PairSlots::lines() const {
 }
 
 TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
-  EXPECT_EQ(256U, pair_slot_shape(2).slots);
-  EXPECT_EQ(65536U, pair_slot_shape(2).blocks);
-  EXPECT_EQ(65536U, pair_slot_shape(4).blocks);
-  EXPECT_EQ(32768U, pair_slot_shape(6).blocks);
-  EXPECT_EQ(16384U, pair_slot_shape(7).blocks);
-  EXPECT_EQ(8192U, pair_slot_shape(9).blocks);
-  EXPECT_EQ(4096U, pair_slot_shape(16).blocks);
-  EXPECT_EQ(65536U, pair_slot_shape(16).longest);
-  EXPECT_EQ(2048U, pair_slot_shape(17).blocks);
-  EXPECT_EQ(128U, pair_slot_shape(17).slots);
-  EXPECT_EQ(32768U, pair_slot_shape(32).longest);
-  EXPECT_EQ(1024U, pair_slot_shape(64).blocks);
-  EXPECT_EQ(512U, pair_slot_shape(65).blocks);
-  EXPECT_EQ(64U, pair_slot_shape(100000).slots);
-  EXPECT_EQ(512U, pair_slot_shape(100000).blocks);
-  EXPECT_EQ(8192U, pair_slot_shape(100000).longest);
+  EXPECT_EQ(256U, pair_slot_shape(2, kUsualEager).slots);
+  EXPECT_EQ(65536U, pair_slot_shape(2, kUsualEager).blocks);
+  EXPECT_EQ(65536U, pair_slot_shape(4, kUsualEager).blocks);
+  EXPECT_EQ(32768U, pair_slot_shape(6, kUsualEager).blocks);
+  EXPECT_EQ(16384U, pair_slot_shape(7, kUsualEager).blocks);
+  EXPECT_EQ(8192U, pair_slot_shape(9, kUsualEager).blocks);
+  EXPECT_EQ(4096U, pair_slot_shape(16, kUsualEager).blocks);
+  EXPECT_EQ(65536U, pair_slot_shape(16, kUsualEager).longest);
+  EXPECT_EQ(2048U, pair_slot_shape(17, kUsualEager).blocks);
+  EXPECT_EQ(128U, pair_slot_shape(17, kUsualEager).slots);
+  EXPECT_EQ(32768U, pair_slot_shape(32, kUsualEager).longest);
+  EXPECT_EQ(1024U, pair_slot_shape(64, kUsualEager).blocks);
+  EXPECT_EQ(512U, pair_slot_shape(65, kUsualEager).blocks);
+  EXPECT_EQ(64U, pair_slot_shape(100000, kUsualEager).slots);
+  EXPECT_EQ(512U, pair_slot_shape(100000, kUsualEager).blocks);
+  EXPECT_EQ(8192U, pair_slot_shape(100000, kUsualEager).longest);
   // No rank needs more than about 16 MiB for them while it has at most 128 of its host beside it, and up to 16 ranks' rooms take 64 MiB together.
   for (std::uint32_t ranks = 1; ranks <= 128; ++ranks) {
-    const PairSlotShape shape = pair_slot_shape(ranks);
+    const PairSlotShape shape = pair_slot_shape(ranks, kUsualEager);
     EXPECT_LE(ranks * shape.in_memory() * sizeof(PairSlot), 17U << 20) << ranks;
     EXPECT_TRUE(ranks > 16 || ranks * (ranks - 1) * shape.room().value <= 64U << 20) << ranks;
   }
+}
+
+// Whoever needs little memory says so by what is eager; nothing that is eager goes by a longer way for that.
+TEST(PairSlotShape, LessThatIsEagerHasLessRoom) {
+  const auto room = [](std::uint32_t ranks, Bytes eager) { return pair_slot_shape(ranks, eager).room(); };
+  EXPECT_EQ(mebibytes(4), room(4, mebibytes(1)));
+  EXPECT_EQ(mebibytes(2), room(4, kibibytes(8)));
+  EXPECT_EQ(kibibytes(256), room(4, kibibytes(1)));
+  EXPECT_EQ(kibibytes(256), room(16, kibibytes(8)));
+  EXPECT_EQ(kibibytes(32), room(2, Bytes{}));
+  for (const std::uint32_t ranks : {2U, 16U, 100U})
+    for (const std::uint64_t eager : {0U, 100U, 216U, 1000U, 8192U, 16384U, 1048576U}) {
+      const PairSlotShape shape = pair_slot_shape(ranks, Bytes{eager});
+      EXPECT_TRUE(std::has_single_bit(shape.blocks)) << eager;
+      EXPECT_TRUE(reports_in_time(shape)) << eager;
+      EXPECT_EQ(shape.slots, pair_slot_shape(ranks, kUsualEager).slots) << eager;
+      EXPECT_EQ(
+          pair_slot_limit(Bytes{eager}, ranks),
+          eager < 216 ? kAlwaysInSlots : smaller(Bytes{4 * eager}, Bytes{pair_slot_shape(ranks, kUsualEager).longest}));
+    }
 }
 
 TEST_P(PairSlots, BytesThatLookLikeAMessageAreNone) {

@@ -45,6 +45,20 @@ class Keeping : public StagedEngine {
     }
     return failed;
   }
+  // By one clearance, of all the room there is.
+  void expect_asked(const Receive& receive) {
+    path_->only_link().takes = true;
+    look();
+    path_->only_link().takes = false;
+    EXPECT_FALSE(over(receive));
+    const std::vector<Envelope>& all = path_->only_link().all;
+    ASSERT_EQ(announced_, all.size());
+    EXPECT_EQ(EnvelopeType::clear, all.back().type);
+    EXPECT_EQ(announced_ - 1, all.back().sequence);
+    EXPECT_EQ(receive.id.wire(), all.back().receiver_op);
+    EXPECT_EQ(receive.buffer.size(), all.back().bytes);
+  }
+  std::uint32_t announced_ = 0;
   void expect_in_order(std::initializer_list<const char*> texts) {
     for (const char* text : texts) {
       Receive receive;
@@ -98,6 +112,61 @@ TEST_F(Keeping, WhatALookOfTheLibrarysOwnCannotKeepStaysToo) {
   EXPECT_FALSE(look_for_nobody(*engine_));
   EXPECT_EQ(0, refused);
   expect_in_order({"first"});
+}
+
+// Who waits while an exception is on its way can take no other one.
+TEST_F(Keeping, AWaitForTheEndAloneThrowsNothing) {
+  Receive receive;
+  ASSERT_TRUE(start(receive, 2).ok());
+  path_->publish(Rank{0}, 0, "first");
+  path_->publish(Rank{2}, 0, "second");
+  refused = 3;
+  wait_for_end(*engine_, receive.id);
+  EXPECT_EQ(0, refused);
+  EXPECT_EQ("second", receive.text());
+  EXPECT_EQ(nullptr, engine_->find(receive.id));
+  expect_in_order({"first"});
+}
+
+// Of a rank that leaves all is taken before what it can end no more is given up, also if that takes two attempts.
+TEST_F(Keeping, WhatARankLeftBehindIsLookedForAgain) {
+  Receive receive;
+  ASSERT_TRUE(start(receive, 2).ok());
+  path_->publish(Rank{0}, 0, "first");
+  board_.mark(Rank{2}, AbortBoard::Fate::left);
+  refused = 1;
+  EXPECT_THROW(engine_->progress(), std::bad_alloc);
+  EXPECT_FALSE(over(receive));
+  look();
+  ASSERT_TRUE(over(receive));
+  EXPECT_EQ(IST_ERR_PEER_LEFT, outcome(receive).code());
+  expect_in_order({"first"});
+}
+
+// An announcement is heard once, wherever on the way to the question for its bytes memory runs out.
+TEST_F(Keeping, WhatIsAnnouncedToAPostedReceiveIsAskedForOnce) {
+  for (const std::size_t bytes : {16U, 100U}) {  // it fits, and does not
+    Receive receive;
+    ASSERT_TRUE(start(receive, 0).ok());
+    path_->announce(Rank{0}, announced_++, bytes);
+    EXPECT_GE(look_with_little_memory(), 0);
+    expect_asked(receive);
+  }
+}
+
+TEST_F(Keeping, WhatIsAnnouncedAheadOfItsReceiveIsAskedForOnce) {
+  for (const std::size_t bytes : {16U, 100U}) {
+    path_->announce(Rank{0}, announced_++, bytes);
+    EXPECT_GT(look_with_little_memory(), 0);
+    Receive spare;  // so that there is an operation
+    ASSERT_TRUE(start(spare, 2).ok() && engine_->cancel_receive(spare.id));
+    Receive receive;
+    refused = 2;  // on the way from the receive to the question
+    ASSERT_TRUE(start(receive, 0).ok());
+    refused = 0;
+    look_with_little_memory();
+    expect_asked(receive);
+  }
 }
 
 TEST_F(Keeping, WhatIsUnderWayMovesOnMeanwhile) {

@@ -201,6 +201,40 @@ TEST(SameBitsInputs, AreOfNumbersOfWhichEveryOrderGivesOtherOnes) {
   expect_that_order_matters<std::complex<double>>(summed_types()[5]);
 }
 
+// The order is of the ranks, and not of who gets the result: the same bits at every root, also where operands keep their sides.
+TEST(SameBitsAtEveryRoot, ComeOfTheSameInputs) {
+  ist_op ordered = IST_OP_NULL;
+  IST_OK_OR_FAIL(ist_op_create(
+      [](const void* left, void* right, std::int64_t count, ist_type, void*) {
+        for (std::int64_t i = 0; i < count; ++i) static_cast<float*>(right)[i] += 3 * static_cast<const float*>(left)[i];
+      },
+      nullptr, 0, &ordered));
+  const Summed type = summed_types()[2];
+  ASSERT_EQ(IST_FLOAT, type.type);
+  for (const std::int64_t count : {1, 16, 400, 512, 600, 1200, 7000, 30000}) {
+    const Bytes mine = input_of(type, rank(), static_cast<std::size_t>(count));
+    for (const ist_op op : {IST_SUM, ordered}) {
+      Bytes of_first(mine.size());
+      for (int root = 0; root < size(); ++root) {
+        for (const Form form : {Form::blocking, Form::nonblocking}) {
+          Bytes found = mine;
+          const ist_buffer to = ist_host(found.data());
+          const bool in_place = root % 2 == 1 && rank() == root;
+          Calls calls{form};
+          IST_OK_OR_FAIL(calls(ist_reduce, ist_ireduce, in_place ? IST_IN_PLACE : ist_host(mine.data()), to, count,
+                               IST_FLOAT, op, root, comm()));
+          IST_OK_OR_FAIL(calls.finish());
+          IST_OK_OR_FAIL(ist_bcast(to, static_cast<std::int64_t>(found.size()), IST_BYTE, root, comm()));
+          if (root == 0 && form == Form::blocking) of_first = found;
+          ASSERT_EQ(-1, first_difference(of_first, found))
+              << (op == ordered ? "ordered " : "") << "reduce of " << count << " to rank " << root;
+        }
+      }
+    }
+  }
+  IST_OK_OR_FAIL(ist_op_free(&ordered));
+}
+
 // The machine of the tests may choose orders by its numbers, if it is an invented one.
 bool order_is_fixed() {
   const char* const profile = std::getenv("ISTHMUS_PROFILE");

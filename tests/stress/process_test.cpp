@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "../path/test_world.hpp"
+#include "base/pause.hpp"
 #include "traffic.hpp"
 
 namespace ist::test {
@@ -64,6 +65,51 @@ void four_to_one(const std::string& wait, std::uint64_t messages) {
 
 TEST(QueueStress, MillionMessagesFromFourProcessesArriveWholeAndInOrder) { four_to_one("sleep", scaled(1000000)); }
 TEST(QueueStress, FourYieldingProcessesArriveWholeAndInOrder) { four_to_one("spin", scaled(100000)); }
+
+// Bytes that go past the caches are there when the turn shows them, the last ones first of all: what is checked is what was stored last. Two laps of
+// the room and more, so that what a fence that is missing leaves behind is an older message's: in 200000 of them one run of some without it finds a few words.
+TEST(QueueStress, WhatGoesPastTheCachesIsThereWhenItIsShown) {
+  const PairSlotShape shape = pair_slot_shape(2, kibibytes(1));
+  auto memory = SharedMemory::create("isthmus-test-slots", Bytes{4096 + shape.in_memory() * sizeof(PairSlot)});
+  ASSERT_TRUE(memory.ok());
+  auto* const consumed = new (memory->data()) std::atomic<std::uint64_t>{0};
+  auto* const slots = reinterpret_cast<PairSlot*>(memory->data() + 4096);
+  const std::uint64_t count = scaled(200000);
+  const std::uint64_t seed = fresh_seed();
+  const auto words_of = [=](std::uint64_t number) { return 128 + mix(seed + number) % 128; };
+  const pid_t writer = start([&]() -> std::string {
+    HandingCopy::force(CopyPace::Way::past);
+    PairSlotWriter out{slots, consumed, shape};
+    std::array<std::uint64_t, 256> words;
+    for (std::uint64_t number = 0; number < count; ++number) {
+      const std::uint64_t length = words_of(number);
+      for (std::uint64_t at = 0; at < length; ++at) words[at] = number << 16 | at;
+      while (!out.post(numbered(static_cast<std::uint32_t>(number)), std::as_bytes(std::span{words}).first(8 * length)))
+        ::sched_yield();
+    }
+    return {};
+  });
+  PairSlotReader in{slots, consumed, shape};
+  std::uint64_t wrong = 0;
+  for (std::uint64_t number = 0; number < count; ++number) {
+    const PairSlot* slot = in.front();
+    // With pauses between looks, of other lengths each time: a line that is looked at all the time is slow to be written, and hides what is late.
+    for (std::uint64_t looks = 0; slot == nullptr; slot = in.front()) {
+      for (std::uint64_t pauses = mix(number + ++looks) % 8; pauses > 0; --pauses) pause_briefly();
+      if (looks % 1024 == 0) ::sched_yield();
+    }
+    const auto payload = in.payload(*slot);
+    ASSERT_EQ(8 * words_of(number), payload.size()) << "message " << number;
+    for (std::uint64_t at = words_of(number); at-- > 0;) {
+      std::uint64_t found = 0;
+      std::memcpy(&found, payload.data() + 8 * at, sizeof found);
+      if (found != (number << 16 | at)) ++wrong;
+    }
+    in.pop();
+  }
+  EXPECT_EQ(0U, wrong) << "words that were shown before they were there";
+  EXPECT_EQ(status_of(writer), 0);
+}
 
 // Everybody sends to everybody: the sleeper waits for arrivals, for room and for cells at once.
 TEST(SleepStress, ThreeTimesMoreProcessesThanProcessorsLoseNoWakeUp) {

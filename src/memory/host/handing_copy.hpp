@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 namespace ist {
 
@@ -97,8 +98,11 @@ class HandingCopy {
   }
   // That way, by itself. Where a processor has no such stores, both are the same.
   static void copy(CopyPace::Way way, std::byte* to, const std::byte* from, std::size_t size);
+  // For tests, before any copy: all of kLeast and more go that way, in every object. Nothing: the quicker way.
+  static void force(std::optional<CopyPace::Way> way) { forced_ = way; }
 
  private:
+  inline static std::optional<CopyPace::Way> forced_;
   static constexpr std::size_t kSizes = 8;  // octaves, and the last one for all above
   static constexpr std::size_t size_of(std::size_t bytes) {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(bytes / kLeast)), kSizes) - 1;

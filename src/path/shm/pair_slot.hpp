@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -60,6 +61,7 @@ constexpr std::uint64_t kPairRoomOfMany = 262144;  // from 16 ranks on no more t
 constexpr std::uint64_t kMostInRooms = 67108864;   // of all pairs together, up to there
 constexpr std::uint64_t kFewestPairRoom = 32768;
 constexpr std::uint64_t kReportEvery = 16;
+constexpr std::uint64_t kSlotsBeyondCells = 4;  // of what is eager between host buffers
 
 // The slots of each pair of a host: the more room, the further a sender runs ahead of its receiver. Windows of 64 messages, with 32 and
 // with 256 KiB (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
@@ -68,6 +70,7 @@ constexpr std::uint64_t kReportEvery = 16;
 // a line, the quicker it is written: twice a processor's second cache is enough for that (memory/host/handing_copy.hpp). Windows with 256 KiB and with
 // 2 MiB (AMD EPYC, Zen 4, 2 processors, a line in 0.06 us, 2026-11-26): of 8 KiB 1.0 and 0.24 us each, of 64 KiB 7.6 and 2.1. Many ranks have less, since
 // every pair that ever spoke has all of it in memory: 4 MiB up to 4 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
+// Nor is it more than a window of the longest that are eager takes, so that ISTHMUS_EAGER_LIMIT, from 16 KiB down, is what a job saves memory by.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
   std::uint64_t blocks;  // of the room; a power of two
@@ -79,12 +82,15 @@ struct PairSlotShape {
   constexpr std::uint64_t report() const { return blocks / 16; }
 };
 static_assert(sizeof(PairSlot) == kBlock);
-constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks) {
+constexpr std::uint64_t kRoomWindow = 64;
+constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks, Bytes eager_limit) {
   std::uint64_t slots = kMostPairSlots;
   std::uint64_t room = kMostPairRoom;
   while (room > kPairRoomOfMany && room * ranks * (ranks - 1) > kMostInRooms) room /= 2;
   for (std::uint64_t most = 16; most < ranks && room > kFewestPairRoom; most *= 2)
     room /= 2, slots /= slots > kFewestPairSlots ? 2 : 1;
+  const Bytes window = smaller(Bytes{kRoomWindow * kSlotsBeyondCells * eager_limit.value}, Bytes{kMostPairRoom});
+  room = std::min(room, std::max(std::bit_ceil(window.value), kFewestPairRoom));
   return {slots, room / kBlock, std::min<std::size_t>(kPairPayload, room / 4)};
 }
 // Guards REPORT_OFTEN and REPORT_BYTES_OFTEN: or the reader could have emptied all slots, or the room, without having told so, and the writer
@@ -93,18 +99,20 @@ static_assert(kReportEvery < kFewestPairSlots);
 constexpr bool reports_in_time(const PairSlotShape& shape) {
   return shape.report() - 1 + blocks_for(shape.longest) <= shape.blocks;
 }
-static_assert(reports_in_time(pair_slot_shape(16)) && reports_in_time(pair_slot_shape(1 << 20)));
-static_assert(pair_slot_shape(16).slots == kMostPairSlots && pair_slot_shape(16).longest == kPairPayload);
-static_assert(pair_slot_shape(1 << 20).slots == kFewestPairSlots);
+constexpr Bytes kUsualEager = kibibytes(16);  // ISTHMUS_EAGER_LIMIT
+static_assert(reports_in_time(pair_slot_shape(16, kUsualEager)) && reports_in_time(pair_slot_shape(1 << 20, Bytes{})));
+static_assert(pair_slot_shape(16, kUsualEager).slots == kMostPairSlots &&
+              pair_slot_shape(16, kUsualEager).longest == kPairPayload);
+static_assert(pair_slot_shape(4, kUsualEager).room().value == kMostPairRoom);
+static_assert(pair_slot_shape(1 << 20, kUsualEager).slots == kFewestPairSlots);
 
 // What is eager at all goes in slots where they take it; what is as short as this always does. Between hosts that is more than a cell
 // takes: neither driver nor page-locked memory is part of it.
 constexpr Bytes kAlwaysInSlots{216};
-constexpr std::uint64_t kSlotsBeyondCells = 4;
 constexpr Bytes pair_slot_limit(Bytes eager_limit, std::uint32_t ranks) {
   return eager_limit < kAlwaysInSlots
              ? kAlwaysInSlots
-             : smaller(Bytes{kSlotsBeyondCells * eager_limit.value}, Bytes{pair_slot_shape(ranks).longest});
+             : smaller(Bytes{kSlotsBeyondCells * eager_limit.value}, Bytes{pair_slot_shape(ranks, eager_limit).longest});
 }
 
 // The position in 45 bits, a bit that is always set, one for a line that is shared, and the payload's length in 17; of a shared line four times

@@ -24,7 +24,7 @@ struct SegmentShape {
   std::uint64_t cell_bytes = 0;
   bool operator==(const SegmentShape&) const = default;
 
-  PairSlotShape pair_slots() const { return pair_slot_shape(ranks); }
+  PairSlotShape pair_slots() const { return pair_slot_shape(ranks, Bytes{cell_bytes}); }
   std::uint64_t cell_stride() const;  // whole pages
   Offset pairs() const;
   Offset cell_headers() const;
@@ -46,7 +46,7 @@ class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 12;
+    static constexpr std::uint32_t kVersion = 13;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;

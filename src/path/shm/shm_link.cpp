@@ -75,7 +75,8 @@ ShmLink::ShmLink(const Ends& ends)
       bell_(ends.peer->shared().may_sleep != 0 ? &ends.peer->shared().bell : nullptr),
       slots_(ends.peer->slots(ends.my_place), &ends.peer->pair(ends.my_place).consumed, ends.peer->shape().pair_slots()) {
   cell_limit = Bytes{ends.mine->shape().cell_bytes};
-  slot_limit = pair_slot_limit(cell_limit, ends.peer->shape().ranks);
+  slot_limit =
+      smaller(pair_slot_limit(cell_limit, ends.peer->shape().ranks), Bytes{ends.peer->shape().pair_slots().longest});
   outgoing_slots = &slots_;
   may_sleep = bell_ != nullptr;
   invites = &ends.mine->pair(ends.peer_place).invitation;
