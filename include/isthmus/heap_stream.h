@@ -9,8 +9,8 @@
  *                  not regular with the same layout and count (IST_ERR_NOT_CAPTURABLE). What such a graph needs stays as long as the heap.
  * Ownership      : buffers and addresses stay as they are until the stream has passed the call; the stream is the caller's. A heap is
  *                  destroyed when its streams have come past all of them.
- * Waiting        : ist_heap_wait_until_on and ist_heap_barrier_on hold the stream, by a kernel of one thread that looks at memory of its own
- *                  device. Two PEs on one device are not refused: the device gives their processes turns of some milliseconds.
+ * Waiting        : ist_heap_wait_until_on and ist_heap_barrier_on hold the stream, by a kernel of one thread or warp that looks at memory of its
+ *                  own device. Two PEs on one device are not refused: the device gives their processes turns of some milliseconds.
  *                  A PE that dies ends the wait; what follows in the stream then runs on what is there, and the next call on the heap returns
  *                  IST_ERR_PEER_DEAD. As everywhere in CUDA, what is loaded lazily by a first launch may wait for such a kernel: set
  *                  CUDA_MODULE_LOADING=EAGER, or launch everything once before.

@@ -48,6 +48,18 @@ void OneSidedKernels::copy(void* to, const void* from, std::uint64_t bytes) cons
                "cuMemcpyAsync");
 }
 
+void OneSidedKernels::write(std::uint64_t* word, std::uint64_t value) const {
+  device_.must(device_.api.cuStreamWriteValue64_v2(device_.stream, reinterpret_cast<CUdeviceptr>(word), value,
+                                                   CU_STREAM_WRITE_VALUE_DEFAULT),
+               "cuStreamWriteValue64");
+}
+
+void OneSidedKernels::await(const std::uint64_t* word, std::uint64_t value) const {
+  device_.must(device_.api.cuStreamWaitValue64_v2(device_.stream, reinterpret_cast<CUdeviceptr>(word), value,
+                                                  CU_STREAM_WAIT_VALUE_GEQ),
+               "cuStreamWaitValue64");
+}
+
 unsigned OneSidedKernels::multiprocessors() const {
   CUdevice device = 0;
   int found = 0;

@@ -53,6 +53,12 @@ class OneSidedKernels {
 
   void launch(OneSidedKernel kernel, const one_sided::Work& work, unsigned blocks, unsigned threads) const;
   void copy(void* to, const void* from, std::uint64_t bytes) const;
+  // By the driver's own calls in the stream, if it has them. The second one holds the stream until the word is at least that.
+  bool has_words() const {
+    return device_.api.cuStreamWriteValue64_v2 != nullptr && device_.api.cuStreamWaitValue64_v2 != nullptr;
+  }
+  void write(std::uint64_t* word, std::uint64_t value) const;
+  void await(const std::uint64_t* word, std::uint64_t value) const;
   void wait() const { device_.wait(); }
   CUstream stream() const { return device_.stream; }
   const CUuuid& uuid() const { return device_.uuid; }

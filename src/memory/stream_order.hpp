@@ -1,4 +1,4 @@
-// Kinds whose users' streams copy, change words and wait for them in their own order.
+// Kinds whose users' streams copy, put with signals, and wait for words in their own order.
 //
 // Who calls this : face/heap, for symmetric heaps on devices. Who implements it: cuda/.
 // Threads        : any.
@@ -23,6 +23,16 @@ struct WordWait {
   const volatile std::uint32_t* abort_word = nullptr;
 };
 
+// Bytes into memory that others reach, and a word of 8 bytes there behind them.
+struct StreamPut {
+  Piece to;
+  Piece from;  // as long
+  Piece word;
+  std::uint64_t value = 0;
+  bool adds = false;    // to the word; else it is set
+  bool stores = false;  // by the kernel that changes the word, where it can load them; else by a copy engine
+};
+
 class StreamOrder {
  public:
   virtual ~StreamOrder() = default;
@@ -34,8 +44,9 @@ class StreamOrder {
   // nobody is setting himself up any more who might wait for it (guests.hpp).
   virtual void use_streams() = 0;
   virtual bool settled() = 0;
-  // `own`: memory of the device whose stream it is; `word` may be another's.
-  virtual Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) = 0;
+  // The bytes, of which there may be none, and then the word: who sees it sees the bytes, and what the stream did before. `own`: memory of the
+  // device whose stream it is; the rest may be another's.
+  virtual Status put_signal_in(std::uint64_t stream, const Piece& own, const StreamPut& put) = 0;
   virtual Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) = 0;
   // The team's barrier, of at most kMostMeeting PEs; `own`: the own part.
   static constexpr int kMostMeeting = 8;

@@ -19,6 +19,11 @@ Result<bool> over(Ticket& ticket) {
   return ticket.kind()->finished(ticket);
 }
 
+// One queue holds the work of both sides: its marker is enough.
+bool share_queue(const Piece& one, const Piece& other) {
+  return !one.ready && one.kind == other.kind && one.queue == other.queue && one.device == other.device;
+}
+
 }  // namespace
 
 // Two blocks, so that while one is being emptied into the destination the other is being filled from the source.
@@ -118,13 +123,20 @@ Status Transfer::start() {
   return {};
 }
 
+// A word that is changed behind the bytes is not put into a user's queue, and would have to wait for it.
+bool Transfer::goes_into_queue() const {
+  const bool one_queue = from_.ready || to_.ready || share_queue(from_, to_);
+  return may_go_into_queue_ && one_queue && !word_ && from_.kind == to_.kind && from_.kind != KindId::host &&
+         kinds_->copier(to_, from_) != nullptr;
+}
+
 Status Transfer::ask_readiness() {
-  auto from_ready = kinds_->ready(from_);
+  const bool later = goes_into_queue();
+  auto from_ready = later ? kinds_->in_order(from_) : kinds_->ready(from_);
   if (!from_ready.ok()) return from_ready.status();
   from_ready_ = std::move(from_ready).value();
-  // One queue holds the work of both sides: its marker is enough.
-  if (!from_.ready && from_.kind == to_.kind && from_.queue == to_.queue && from_.device == to_.device) return {};
-  auto to_ready = kinds_->ready(to_);
+  if (share_queue(from_, to_)) return {};
+  auto to_ready = later ? kinds_->in_order(to_) : kinds_->ready(to_);
   if (!to_ready.ok()) return to_ready.status();
   to_ready_ = std::move(to_ready).value();
   return {};

@@ -30,6 +30,9 @@ class Transfer {
   Transfer& operator=(Transfer&&) = default;
   // A word to change behind the bytes, in the order of the device that copies them; before the first step. Nobody waits in between.
   void then_change(const Piece& word, const WordChange& change) { word_ = Following{word, change}; }
+  // Before the first step, of a caller who waits for it: the queue of a copy within one kind need not be asked, since the copy may go there
+  // (Streams::in_order()).
+  void may_go_into_queue() { may_go_into_queue_ = true; }
   // Does what can be done without waiting; true when every byte has arrived, and the word was changed if it is changed so.
   Result<bool> step();
   // When all has arrived: is the word changed? Where the bytes do not come by one copy, or the device cannot, it is not, and is the caller's
@@ -51,6 +54,7 @@ class Transfer {
   };
   Status start();
   Status ask_readiness();
+  bool goes_into_queue() const;
   Status start_change();
   Result<bool> step_direct();
   Result<bool> step_staged();
@@ -77,6 +81,7 @@ class Transfer {
   Ticket change_ticket_;
   bool has_changed_ = false;
   bool readiness_known_ = false;
+  bool may_go_into_queue_ = false;
   bool copying_ = false;
   std::unique_ptr<Staging, StagingDeleter> staging_;
 };

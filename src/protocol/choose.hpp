@@ -111,6 +111,9 @@ double of(ist_carrier carrier, const MessageShape& message, const MachineProfile
 
 // What it takes to begin a copy from one device to another one.
 double link_start(const MachineProfile& machine);
+// Are bytes that a stream puts into another device's memory, with a word behind them, stored by the kernel that changes the word, and not by a
+// copy engine in front of it? `apart`: the two addresses, exclusive or; it says how wide the words are that both allow.
+bool stores_in_stream(Bytes bytes, std::uint64_t apart, const MachineProfile& machine);
 
 // Every carrier with its price, or why it cannot carry the message.
 struct OfferedCarrier {

@@ -127,6 +127,22 @@ TEST_F(MemoryApi, a_staged_copy_does_not_wait_for_ever_for_memory_that_a_message
 }
 
 // The memory of the paths: this rank's cells to itself, and those it shows to others.
+TEST_F(MemoryApi, a_copy_within_one_queue_comes_behind_its_work_and_asks_nothing_of_it) {
+  constexpr std::size_t kSize = 5001;
+  const ist_buffer source = take(IST_KIND_CUDA, kSize), target = take(IST_KIND_CUDA, kSize);
+  ASSERT_EQ(source.queue, target.queue);
+  write(source, Data(kSize, 0xA5));
+  write(target, Data(kSize, 0x5A));
+  const auto queue = reinterpret_cast<CUstream>(source.queue);
+  const auto slow = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{10}); };
+  ASSERT_EQ(DRIVER_CALL(cuLaunchHostFunc)(queue, slow, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(DRIVER_CALL(cuMemsetD8Async)(source.object, 0x17, kSize, queue), CUDA_SUCCESS);
+  const std::uint64_t asked = DRIVER_CALL(fake_cuda_calls)("cuStreamQuery");
+  MUST(ist_memory_copy(world_, target, source, kSize));
+  EXPECT_EQ(DRIVER_CALL(fake_cuda_calls)("cuStreamQuery"), asked);
+  EXPECT_EQ(read(target, kSize), Data(kSize, 0x17));
+}
+
 TEST_F(MemoryApi, the_second_kind_of_device_that_messages_use_has_the_paths_page_locked_too) {
   const ist_buffer opencl[2] = {take(IST_KIND_OPENCL, 1000), take(IST_KIND_OPENCL, 1000)};
   const ist_buffer cuda[2] = {take(IST_KIND_CUDA, 1000), take(IST_KIND_CUDA, 1000)};

@@ -31,7 +31,7 @@ std::optional<std::function<void()>> one_sided_work(int kernel, CUcontext contex
 
 // The same of those that pack (fake_pack.cpp).
 std::optional<int> pack_kernel(std::string_view name);
-enum class WordKernel : std::uint8_t { change, wait, meet };
+enum class WordKernel : std::uint8_t { change, wait, meet, put_signal };
 std::optional<WordKernel> word_kernel(std::string_view name);
 std::optional<std::function<void()>> word_work(WordKernel kernel, CUcontext context, const void* argument);
 std::optional<std::function<void()>> pack_work(int kernel, CUcontext context, unsigned blocks, const void* argument);

@@ -127,12 +127,19 @@ class Places {
   void find(ist::words::Wait& work) {
     find(work.word, work.bytes);
     find(work.what.abort_word);
+    find(work.over);
   }
   void find(ist::words::Meet& work) {
     find(work.barriers);
     find(work.abort_word);
+    find(work.over);
     for (std::uint64_t*& there : work.there) find(there);
     for (const std::uint64_t*& here : work.here) find(here);
+  }
+  void find(ist::words::PutSignal& work) {
+    find(work.word);
+    find(work.to, work.bytes);
+    find(work.from, work.bytes);
   }
   void find(ist::packing::Boxes& boxes) {
     find(boxes.came);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <type_traits>
 
 #include "fake_world.hpp"
 
@@ -199,17 +200,31 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamWaitValue32_v2(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-  FAKE_ENTER(cuStreamWaitValue32_v2);
+namespace {
+
+template <class Word>
+CUresult wait_value(CUstream handle, CUdeviceptr address, Word value, unsigned flags) {
   const Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
-  const auto* const word = reinterpret_cast<const std::uint32_t*>(fake::place(address, sizeof(std::uint32_t)));
+  const auto* const word = reinterpret_cast<const Word*>(fake::place(address, sizeof(Word)));
   if (word == nullptr || address % sizeof *word != 0 || flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_INVALID_VALUE;
   fake::enqueue(stream, [word, value] {
-    while (static_cast<std::int32_t>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0) ::usleep(20);
+    while (static_cast<std::make_signed_t<Word>>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0) ::usleep(20);
   });
   return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuStreamWaitValue32_v2(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  FAKE_ENTER(cuStreamWaitValue32_v2);
+  return wait_value(handle, address, value, flags);
+}
+
+CUresult cuStreamWaitValue64_v2(CUstream handle, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  FAKE_ENTER(cuStreamWaitValue64_v2);
+  return wait_value(handle, address, value, flags);
 }
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* argument) {

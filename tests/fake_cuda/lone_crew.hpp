@@ -16,6 +16,7 @@ struct Crew {
   unsigned block = 0;
   unsigned blocks = 1;
   void barrier() const {}
+  void sync() const {}
   bool any(bool mine) const { return mine; }
   std::uint64_t first(std::uint64_t value) const { return value; }
 };

@@ -6,6 +6,7 @@
 #include "face/heap/stream_calls.hpp"
 #include "heap/word.hpp"
 #include "memory/stream_order.hpp"
+#include "protocol/choose.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -50,17 +51,31 @@ int in_stream(const char* call, ist_heap heap, void* stream, const What& what) {
   });
 }
 
-Status copy_on(const InStream& in, bool puts, const Named& named, const ist_buffer& local) {
-  if (named.size == Bytes{}) return in.heap().memory().check(named.pe);
+// What is copied, checked: that PE's side and this one's. Both empty where there are no bytes.
+struct Sides {
+  Piece far;
+  Piece near;
+};
+Result<Sides> sides_of(const InStream& in, const Named& named, const ist_buffer& local) {
+  if (named.size == Bytes{}) {
+    IST_TRY(in.heap().memory().check(named.pe));
+    return Sides{};
+  }
   const auto place = place_in(in.heap(), named);
   if (!place.ok()) return place.status();
   IST_TRY(in.heap().has_addresses(place->pe));
   const auto near = in.heap().world().kinds().resolve(local, named.size);
   if (!near.ok()) return near.status();
   if (near->kind == KindId::opencl)
-    return {IST_ERR_KIND, "the local buffer is OpenCL memory; a CUDA stream copies between CUDA and host memory"};
-  const Piece far = in.heap().memory().piece(place->pe, place->offset, named.size);
-  return puts ? in.copy(far, *near) : in.copy(*near, far);
+    return Status{IST_ERR_KIND, "the local buffer is OpenCL memory; a CUDA stream copies between CUDA and host memory"};
+  return Sides{in.heap().memory().piece(place->pe, place->offset, named.size), *near};
+}
+
+Status copy_on(const InStream& in, bool puts, const Named& named, const ist_buffer& local) {
+  const auto sides = sides_of(in, named, local);
+  if (!sides.ok()) return sides.status();
+  if (named.size == Bytes{}) return {};
+  return puts ? in.copy(sides->far, sides->near) : in.copy(sides->near, sides->far);
 }
 
 Status put_signal_on(const InStream& in, const Named& named, const ist_buffer& source, const std::uint64_t* word,
@@ -70,9 +85,14 @@ Status put_signal_on(const InStream& in, const Named& named, const ist_buffer& s
   if (!place.ok()) return place.status();
   IST_TRY(in.heap().has_addresses(place->pe));
   if (signal.operation == IST_SIGNAL_ADD) IST_TRY(in.heap().changes_words_of(place->pe));
-  IST_TRY(copy_on(in, true, named, source));
-  return in.order().change_in(in.stream(), in.own_word(), change_of(signal),
-                              in.heap().memory().piece(place->pe, place->offset, Bytes{sizeof signal.value}));
+  const auto sides = sides_of(in, named, source);
+  if (!sides.ok()) return sides.status();
+  StreamPut put{sides->far, sides->near, in.heap().memory().piece(place->pe, place->offset, Bytes{sizeof signal.value}),
+                signal.value, signal.operation == IST_SIGNAL_ADD};
+  put.stores =
+      stores_in_stream(named.size, (put.to.object + put.to.offset.value) ^ (put.from.object + put.from.offset.value),
+                       in.heap().world().engine().parts().machine);
+  return in.order().put_signal_in(in.stream(), in.own_word(), put);
 }
 
 WordWait::How how_of(ist_compare compare) {

@@ -114,6 +114,7 @@ SharedLayout types_of(const Data& data) {
 
 Status copy_pieces(World& world, const Piece& to, const Piece& from) {
   Transfer transfer{world.kinds(), world.pool(), to, from};
+  transfer.may_go_into_queue();
   return finish_transfer(world, transfer);
 }
 

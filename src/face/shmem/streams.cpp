@@ -128,11 +128,15 @@ void shmemx_putmem_signal_on_stream(void* dest, const void* source, std::size_t 
   if (operation != SHMEM_SIGNAL_SET && operation != SHMEM_SIGNAL_ADD) return fail(kCall, no_signal_operation(operation));
   ist_heap heap = heap_of_signal(kCall, word, pe);
   if (heap == nullptr) return;
-  if (bytes != 0) {
+  ist_buffer near = ist_host(nullptr);
+  if (bytes != 0 && look(dest, bytes, pe).device == heap) {
+    near = ist_auto(source);
+  } else if (bytes != 0) {
     void* const to = reach_in_stream(kCall, dest, bytes, pe);
     if (to == nullptr || !copy(kCall, to, source, bytes, stream)) return;
+    dest = word, bytes = 0;  // the word alone is left
   }
-  failed(kCall, ist_heap_put_signal_on(heap, stream, word, ist_host(nullptr), 0, word, value,
+  failed(kCall, ist_heap_put_signal_on(heap, stream, dest, near, bytes, word, value,
                                        operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
 }
 void shmemx_signal_wait_until_on_stream(std::uint64_t* word, int compare, std::uint64_t value, void* stream) {

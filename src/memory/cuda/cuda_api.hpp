@@ -96,6 +96,7 @@
   CALL(cuLaunchHostFunc)                       \
   CALL(cuCtxSynchronize)                       \
   CALL(cuStreamWaitValue32_v2)                 \
+  CALL(cuStreamWaitValue64_v2)                 \
   CALL(cuGraphInstantiateWithFlags)            \
   CALL(cuGraphLaunch)                          \
   CALL(cuGraphExecDestroy)                     \

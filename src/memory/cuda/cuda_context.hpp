@@ -56,7 +56,7 @@ struct CudaContext {
   CUmodule module = nullptr;
   std::array<CUfunction, kReductions * kElements> kernels{};
   std::array<CUfunction, kPackKernels> pack_kernels{};
-  std::array<CUfunction, 3> order_kernels{};
+  std::array<CUfunction, 4> order_kernels{};
   std::array<CUfunction, 2> box_kernels{};
   int multiprocessors = 0;
 };

@@ -118,7 +118,7 @@ class CudaGuestStream : public GuestStream {
 };
 
 bool CudaKind::over() {
-  if (!held_are_over()) return false;
+  if (!held_.over()) return false;
   const std::lock_guard lock(guests_mutex_);
   return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over(); });
 }

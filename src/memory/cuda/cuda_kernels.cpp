@@ -92,7 +92,8 @@ Result<CUfunction> CudaKernels::find(CudaContext& context, const PackKernel& wan
 }
 
 Result<CUfunction> CudaKernels::find(CudaContext& context, OrderKernel wanted) {
-  static constexpr const char* kNames[kOrderKernels] = {"isthmus_change_word", "isthmus_wait_for_word", "isthmus_meet"};
+  static constexpr const char* kNames[kOrderKernels] = {"isthmus_change_word", "isthmus_wait_for_word", "isthmus_meet",
+                                                        "isthmus_put_signal"};
   const std::lock_guard lock(mutex_);
   const auto index = static_cast<std::size_t>(wanted);
   CUfunction& kernel = context.order_kernels[index];
@@ -175,9 +176,9 @@ CUresult CudaKernels::launch_blocks(CUfunction kernel, void* work, unsigned bloc
   return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
 }
 
-CUresult CudaKernels::launch(CUfunction kernel, void* work, CUstream stream) const {
+CUresult CudaKernels::launch(CUfunction kernel, void* work, CUstream stream, unsigned threads) const {
   void* arguments[] = {work};
-  return api_.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+  return api_.cuLaunchKernel(kernel, 1, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr);
 }
 
 }  // namespace ist

@@ -1,6 +1,5 @@
 // One kernel per operation and element, as combine_on_host does it. Compiled without fusing multiply and add, so that both
-// give the same bits. Beside them those that pack, and the one that
-// changes a word, in the same image.
+// give the same bits. Beside them those that pack, and those of words and streams, in the same image.
 #include "memory/arithmetic.hpp"
 #include "memory/cuda/cuda_pack_kernels.cuh"
 #include "memory/cuda/stream_protocol.hpp"
@@ -57,5 +56,10 @@ __device__ __forceinline__ void combine(void* into, const void* with, std::uint6
 #include "memory/cuda/each_reduction.hpp"
 
 extern "C" __global__ void isthmus_wait_for_word(const __grid_constant__ ist::words::Wait work) { ist::words::wait(work); }
-extern "C" __global__ void isthmus_meet(const __grid_constant__ ist::words::Meet work) { ist::words::meet(work); }
+extern "C" __global__ void __launch_bounds__(32) isthmus_meet(const __grid_constant__ ist::words::Meet work) {
+  ist::words::meet(ist::device::Warp{}, work);
+}
+extern "C" __global__ void __launch_bounds__(1024) isthmus_put_signal(const __grid_constant__ ist::words::PutSignal work) {
+  ist::words::put_signal(ist::device::Block{}, work);
+}
 extern "C" __global__ void isthmus_change_word(const __grid_constant__ ist::words::Work work) { ist::words::change(work); }

@@ -31,9 +31,10 @@ std::string pack_kernel_name(const PackKernel& kernel);
 // "isthmus_pack_boxes": of many boxes at once.
 std::string box_kernel_name(bool unpacks);
 
-// Those of one thread: what changes a word, and what holds a stream until a word is changed or all PEs are there.
-enum class OrderKernel : std::uint8_t { change, wait, meet };
-inline constexpr std::size_t kOrderKernels = 3;
+// Those of one block: what changes a word, what holds a stream until a word is changed or all PEs are there, and what stores a few bytes and a
+// word behind them.
+enum class OrderKernel : std::uint8_t { change, wait, meet, put_signal };
+inline constexpr std::size_t kOrderKernels = 4;
 
 class CudaKernels {
  public:
@@ -57,8 +58,8 @@ class CudaKernels {
   // `count` elements of `size` bytes in the stream.
   CUresult launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with, std::uint64_t count,
                   Bytes size, CUstream stream) const;
-  // By one thread.
-  CUresult launch(CUfunction kernel, void* work, CUstream stream) const;
+  // By one block.
+  CUresult launch(CUfunction kernel, void* work, CUstream stream, unsigned threads = 1) const;
   // How many blocks take so many units at once, `each` by a thread, as far as there may be as many; and a launch of as many.
   static unsigned blocks_for(std::uint64_t units, std::uint32_t each);
   CUresult launch_blocks(CUfunction kernel, void* work, unsigned blocks, CUstream stream) const;

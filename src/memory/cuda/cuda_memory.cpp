@@ -24,13 +24,14 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       channels_(api_, contexts_, kernels_, workers_, links_, lending_, quiet_),
       windows_(api_),
       turns_(api_),
-      spaces_(api_, contexts_, links_, lending_) {
+      spaces_(api_, contexts_, links_, lending_),
+      held_(api_) {
   quiet_.watch(*this);
   quiet_.watch(channels_);
 }
 
 // Channels ended with the world. What is held goes back while there are tickets.
-CudaKind::~CudaKind() { holding_.clear(), run_lists_.let_go(true), quiet_.finish(); }
+CudaKind::~CudaKind() { run_lists_.let_go(true), quiet_.finish(); }
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };

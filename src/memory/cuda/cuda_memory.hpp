@@ -7,13 +7,13 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <mutex>
 
 #include "memory/cuda/cuda_borrowing.hpp"
 #include "memory/cuda/cuda_bounces.hpp"
 #include "memory/cuda/cuda_channels.hpp"
+#include "memory/cuda/cuda_held.hpp"
 #include "memory/cuda/cuda_kernels.hpp"
 #include "memory/cuda/cuda_lending.hpp"
 #include "memory/cuda/cuda_pins.hpp"
@@ -104,7 +104,7 @@ class CudaKind : public MemoryKind,
   void use_streams() override { quiet_.use_streams(); }
   bool settled() override { return quiet_.settled(); }
   Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) override;
-  Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) override;
+  Status put_signal_in(std::uint64_t stream, const Piece& own, const StreamPut& put) override;
   Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) override;
   Status meet_in(std::uint64_t stream, const Piece& own, const ist_team_view& view) override;
   // cuda_box_packing.cpp
@@ -257,11 +257,14 @@ class CudaKind : public MemoryKind,
   bool reaches_rows(const CudaContext& context, const Form& form) const;
   template <class Work>
   Status in_stream_of(const Piece& own, const Work& work);
-  Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
+  Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work, unsigned threads);
   // One that waits for other ranks.
-  Status hold_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
-  void forget_some_held();
-  bool held_are_over();
+  struct Holding;
+  Status hold_in(CudaContext& context, std::uint64_t stream, const Holding& one);
+  bool loads_from(const CudaContext& context, const Piece& from);
+  Status copy_there(std::uint64_t stream, const Piece& to, const Piece& from) const;
+  // False: the kernel has to do it.
+  bool write_in(std::uint64_t stream, const Piece& word, std::uint64_t value) const;
   Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works, std::uint64_t came);
   Status prepare_packing(std::span<const PackWork> works, CudaContext& context);
   CUresult make_queue(CudaContext& context);
@@ -313,8 +316,7 @@ class CudaKind : public MemoryKind,
   Result<std::shared_ptr<Boxes>> make_boxes(int device);
   std::mutex boxes_mutex_;
   std::weak_ptr<Boxes> boxes_;  // those of which some may still be given away
-  std::mutex holding_mutex_;
-  std::deque<Ticket> holding_;  // events behind kernels that hold users' streams
+  CudaHeld held_;
 };
 
 template <class LaunchIt, class What>
