@@ -23,7 +23,7 @@ from compare_device import WAYS as DEVICE_WAYS
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 SHAPES = ["vector", "subarray", "indexed", "struct"]
-SIZES = [64 << 10, 1 << 20, 16 << 20]
+SIZES = {"host": [64 << 10, 1 << 20, 4 << 20], "cuda": [64 << 10, 1 << 20, 16 << 20]}
 BLOCKS = [16, 256, 4096]
 HOST_WAYS = ("default", "pml ob1", "pml ucx")
 ROUTES = [("strided", "contiguous"), ("contiguous", "strided"), ("strided", "strided"), ("contiguous", "contiguous")]
@@ -60,7 +60,7 @@ class Peer:
             options = [*options, "-x", "LD_LIBRARY_PATH", "-x", "UCX_MODULE_DIR"]
         with tempfile.NamedTemporaryFile("w+") as file:
             # What came before a crash is in the file.
-            command = ["sh", "-c", 'exec "$@" >"$0"', file.name, self.mpirun, "-n", "2", *options, self.program, self.kind, shape, listed(SIZES),
+            command = ["sh", "-c", 'exec "$@" >"$0"', file.name, self.mpirun, "-n", "2", *options, self.program, self.kind, shape, listed(SIZES[self.kind]),
                        listed(BLOCKS), *(["quick"] if quick else [])]
             done, why = run(command, variables, 120)
             lines = file.read().splitlines()
@@ -86,7 +86,7 @@ class Ours:
 
     def bench(self, name, shape, where, options):
         file = self.work / f"{name}.json"
-        command = [self.isthmus, "bench", name, shape, "--kind", self.kind, "--sizes", listed(SIZES), "--blocks", listed(BLOCKS), "--json", str(file), *options]
+        command = [self.isthmus, "bench", name, shape, "--kind", self.kind, "--sizes", listed(SIZES[self.kind]), "--blocks", listed(BLOCKS), "--json", str(file), *options]
         said, why = run(command, {}, 300, set(where) if where else None)
         if said is None:
             sys.exit(f"compare_layouts: {' '.join(command)}: {why}")
