@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # Isthmus beside the MPIs of this machine: two ranks on the same two processors, host memory, the same loops, one after the other.
 #
-#   tools/compare_mpi.sh [BUILD]    BUILD: a folder in which isthmus was built (build)
+#   tools/compare_mpi.sh [BUILD]            BUILD: a folder in which isthmus was built (build)
+#   tools/compare_mpi.sh BUILD layouts      layouts beside MPI's derived types instead: packing, and messages (tools/peers/compare_layouts.py);
+#                                           writes layouts.json, and takes ISTHMUS_BENCH_OPTIONS=--quick
+#   tools/compare_mpi.sh BUILD jacobi       1000 iterations of the Jacobi example beside the same by MPI (tools/peers/compare_jacobi.py); writes
+#                                           jacobi.json
 #
 # The peers are the MPI on PATH, if there is one, and Open MPI and MPICH as PyPI has them, which tools/peers/get_mpi_wheels.sh puts
 # into BUILD/peers. Each is measured in several configurations (tools/peers/compare.py lists them); the fastest counts. Writes
@@ -23,4 +27,12 @@ out=${OUT:-$build/mpi}
 [[ -x $isthmus ]] || { echo "compare_mpi: $isthmus is not there: build it, or name the folder of the build"; exit 2; }
 mkdir -p "$out"
 tools/peers/get_mpi_wheels.sh "$build" || echo "compare_mpi: goes on with the peers that are here"
+if [[ ${2:-} == layouts ]]; then
+  rm -rf "$out/raw"
+  python3 -B tools/peers/compare_layouts.py "$isthmus" "$out/raw" host "$build/peers"
+  exec python3 -B tools/layout_record.py "$out/raw" "$out/layouts.json"
+fi
+if [[ ${2:-} == jacobi ]]; then
+  exec python3 -B tools/peers/compare_jacobi.py "$build" "$out/jacobi.json" "$build/peers"
+fi
 exec python3 -B tools/peers/compare.py "$isthmus" "$out/mpi.json" "$build/peers"

@@ -35,14 +35,13 @@
 #                                   (tools/peers/who_copies.cu); needs nvcc alone
 #   tools/gpu_run.sh link-stores    in which order, and by how many threads or copy units, kernels should store to another GPU and load from it
 #                                   (tools/peers/link_stores.cu); needs nvcc alone
-#   tools/gpu_run.sh barrier-forms  what a barrier of two GPUs in a kernel consists of, and whether other forms are quicker (tools/peers/barrier_forms.cu);
-#                                   needs nvcc alone
-#   tools/gpu_run.sh contexts       whether the heap outlives contexts that are destroyed with copies under way (tools/peers/context_ends.cu);
-#                                   needs nvcc alone
+#   tools/gpu_run.sh barrier-forms  what a barrier of two GPUs in a kernel consists of, and whether other forms are quicker (tools/peers/barrier_forms.cu); needs nvcc alone
+#   tools/gpu_run.sh contexts       whether the heap outlives contexts that are destroyed with copies under way (tools/peers/context_ends.cu); needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
 #                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
 #   tools/gpu_run.sh workloads      Jacobi, Himeno, lattice Boltzmann, pixels and particles on one GPU and on all, each way to exchange; beside NCCL; a quick build
-#   tools/gpu_run.sh layouts        messages with layouts, and packing beside kernels by hand; a quick build
+#   tools/gpu_run.sh layouts        messages with layouts, packing beside kernels by hand, and MPI's derived types where there is an MPI; a quick build
+#   tools/gpu_run.sh packs [CASES]  100000 random layouts packed and unpacked on devices, and halos in all combinations; leaves packs.json
 #   tools/gpu_run.sh halo           halo exchanges of boxes and of listed nodes, of CUDA and host memory (isthmus bench halo); a quick build
 #   tools/gpu_run.sh rows           messages with layouts in rows by copy engines and by kernels, each forced, and as chosen; a quick build
 #   tools/gpu_run.sh offload        the examples of OpenMP and OpenACC on GPUs, from the folder of tools/offload.sh; a quick build
@@ -73,7 +72,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | rows | halo | offload | one-sided | workloads | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | packs | rows | halo | offload | one-sided | workloads | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -156,6 +155,7 @@ build_all() {
   [[ $mode == workloads ]] && targets=(--target isthmus_program jacobi himeno lbm pixels particles)
   [[ $mode =~ ^(overlap|in-kernel|layouts|rows|halo|offload|one-sided)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
+  [[ $mode == packs ]] && targets=(--target isthmus_program packing_test ranks_halo_fields)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
   [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays in_kernel device_heap_view ranks_heap_streams ranks_one_sided)
   step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish

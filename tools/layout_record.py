@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Row 12 of the targets: packing beside a kernel by hand, and messages with layouts beside the bare link, on devices.
 
-    layout_record.py RAW TO    one object: what `isthmus bench layout --json` wrote in RAW as layout*.json, with its machine, commit and date,
+    layout_record.py RAW TO    one object, with mpi_layouts-*.json of tools/peers/compare_layouts.py as "mpi" where there are some: what `isthmus bench layout --json` wrote in RAW as layout*.json, with its machine, commit and date,
                                and as "pack" RAW/pack_kernels.json (tools/peers/pack_kernels.cu --json) where it is complete; and its tables.
                                Status 1 where there are no messages, or not of one machine and commit.
 
@@ -32,15 +32,17 @@ def worst_of(rows):
 
 
 def message_entries(record):
-    """Of each shape and size the block with the worst ratio: one that misses is enough."""
-    groups = {}
+    """Of each shape and size the block with the worst ratio: one that misses is enough. Rows whose bare copy could not be measured are none."""
+    groups, old = {}, ""
     for report in record["messages"]:
         if word(report["from"]) != "cuda" or on_one_gpu(report):
             continue
+        if not report["limit_is"].startswith("a bare copy"):  # as records before that was measured have it
+            old = "; the limit is our own message in one piece, and not a bare copy"
         for row in report["rows"]:
             # A struct's rows have some bytes less than was asked for.
             about = size_text(1 << (row["bytes"] - 1).bit_length()) if row["bytes"] & (row["bytes"] - 1) else size_text(row["bytes"])
-            if row["block"] >= LEAST_BLOCK:
+            if row["block"] >= LEAST_BLOCK and row["limit_us"] is not None:
                 groups.setdefault((row["source"], row["into"], row["shape"], about), []).append(row)
     for (source, into, shape, about), rows in groups.items():
         row = worst_of(rows)
@@ -48,12 +50,13 @@ def message_entries(record):
         what = f"{shape}, {source} to {into}, {about}, worst of blocks of {size_text(blocks[0])}"
         what += f" to {size_text(blocks[-1])}" if len(blocks) > 1 else ""
         limit = row["bytes"] / row["limit_us"] / 1e3
+        note = f"worst at blocks of {size_text(row['block'])}" + old
         if (source, into) == ("strided", "contiguous"):
             yield entry("12", f"device to device, {what}", record, row["gbps"], "GB/s", f">= {LINK_FACTOR:g} x the contiguous link rate",
-                        limit=limit, passed=row["gbps"] >= LINK_FACTOR * limit, note=f"worst at blocks of {size_text(row['block'])}")
+                        limit=limit, passed=row["gbps"] >= LINK_FACTOR * limit, note=note)
         else:
             yield entry("12", f"device to device, {what}", record, row["gbps"], "GB/s", "beside its own bare bound", limit=limit,
-                        note=f"worst at blocks of {size_text(row['block'])}; no factor is set")
+                        note=note + "; no factor is set")
 
 
 def from_record(record):
@@ -65,6 +68,10 @@ def from_layouts(measured):
     """Of every machine its last record."""
     for record in last_objects(measured, "layouts"):
         yield from from_record(record)
+
+
+def limit_cells(row):
+    return "- | -" if row["limit_us"] is None else f"{row['limit_us']:.2f} | {row['limit_us'] / row['median_us']:.3f}"
 
 
 def rows_table(record):
@@ -82,8 +89,19 @@ def rows_table(record):
             each = "" if row["blocks_us"] is None else f"{row['blocks_us']:.1f}"
             lines.append(f"| {report['from']} | {report['to']} | {row['shape']} | {row['block']} | {row['bytes']} | {row['source']} | {row['into']} | "
                          f"{row['median_us']:.2f} ({row['p10_us']:.2f} to {row['p90_us']:.2f}) | {row['gbps']:.2f} | {row['contiguous_us']:.2f} | "
-                         f"{row['limit_us']:.2f} | {row['limit_us'] / row['median_us']:.3f} | {row['by_hand_us']:.2f} | {each} | {row['path']} |")
+                         f"{limit_cells(row)} | {row['by_hand_us']:.2f} | {each} | {row['path']} |")
     return lines
+
+
+def mpi_table(beside):
+    """Where MPI's derived types stand beside ours: an MPI that is quicker has a ratio below 1."""
+    quick = ", quick runs" if beside["quick"] else ""
+    lines = [f"Beside MPI's derived types, memory of kind {beside['kind']}, {beside['rounds']} rounds{quick}; of each MPI the best way.", "",
+             "| shape | block | bytes | what | ours us | MPI us | MPI / ours | which |", "|---|---|---|---|---|---|---|---|"]
+    for row in beside["rows"]:
+        theirs = ("-", "-", "none gave one") if row["peer_us"] is None else (f"{row['peer_us']:.2f}", f"{row['peer_us'] / row['ours_us']:.2f}", row["peer_name"])
+        lines.append(f"| {row['shape']} | {row['block']} | {row['bytes']} | {row['what']} | {row['ours_us']:.2f} | {theirs[0]} | {theirs[1]} | {theirs[2]} |")
+    return lines + ["", *(f"- left out: {what}" for what in beside["left_out"])]
 
 
 def layout_table(files):
@@ -94,6 +112,8 @@ def layout_table(files):
         lines += [f"### Layouts in [{file.name}]({file.name})", "",
                   f"{record['machine']}; commit {record['commit']}; {record['date'][:10]}.{quick} Half of there and back, every byte compared; "
                   f"limit: {record['messages'][0]['limit_is']}.", "", *rows_table(record), ""]
+        for beside in record.get("mpi", []):
+            lines += [*mpi_table(beside), ""]
     return lines
 
 
@@ -108,9 +128,10 @@ def main(raw, to):
         sys.exit(f"{raw} holds layout*.json of several machines or commits: " + "; ".join(", ".join(pair) for pair in sorted(apart)))
     about = {name: messages[-1][name] for name in ("machine", "commit", "date")}
     pack = complete(raw / "pack_kernels.json")
-    record = {**about, "messages": messages, **({"pack": pack} if pack else {})}
+    mpi = list(filter(None, (complete(file) for file in sorted(raw.glob("mpi_layouts-*.json")))))
+    record = {**about, "messages": messages, **({"pack": pack} if pack else {}), **({"mpi": mpi} if mpi else {})}
     pathlib.Path(to).write_text(json.dumps(record, indent=1) + "\n")
-    print("\n".join(rows_table(record)))
+    print("\n".join([*rows_table(record), *(line for beside in mpi for line in mpi_table(beside))]))
     for one in from_record(record):
         verdict = {True: "reached", False: "MISSED", None: "no verdict"}[one["pass"]]
         beside = one["peer"] if one["limit"] is None else one["limit"]

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "cli/bench_layout_limit.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bench_shapes.hpp"
 #include "cli/failure.hpp"
@@ -41,6 +42,7 @@ struct Bench {
   isthmus::World world;
   isthmus::Kind kind;
   isthmus::Comm comm;
+  LayoutLimit* limit;  // null until what its places are is known
   std::vector<Json> rows;
   bool first() const { return comm.rank() == 0; }
   int other() const { return 1 - comm.rank(); }
@@ -217,7 +219,13 @@ void print(const Json& row) {
   std::cout << line.data() << std::flush;
 }
 
-void bench_row(Bench& bench, const Places& places, Route route, double piece, Json row) {
+// As many bytes in one piece: as a message, and as a bare copy.
+struct Straight {
+  double message = 0;
+  double copy = 0;
+};
+
+void bench_row(Bench& bench, const Places& places, Route route, const Straight& straight, Json row) {
   const std::string from = route.from ? "strided" : "contiguous", into = route.into ? "strided" : "contiguous";
   const std::string what = row["shape"].get<std::string>() + " of blocks of " +
                            std::to_string(row["block"].get<long long>()) + ", " + std::to_string(places.size) +
@@ -231,7 +239,7 @@ void bench_row(Bench& bench, const Places& places, Route route, double piece, Js
   const double median = worst(bench, median_of(laid.us));
   const std::int64_t unit = bench.kind == isthmus::Kind::cuda ? 32 : 64;
   const double share = static_cast<double>(touched(places.shape, unit)) / static_cast<double>(places.size);
-  const double limit = route.into ? piece * share : piece;
+  const double limit = route.into ? straight.copy * share : straight.copy;
   row.update({{"source", from},
               {"into", into},
               {"median_us", median},
@@ -242,7 +250,7 @@ void bench_row(Bench& bench, const Places& places, Route route, double piece, Js
               {"iterations", laid.us.size()},
               {"by_hand_us", worst(bench, median_of(by_hand.us))},
               {"blocks_us", nullptr},
-              {"contiguous_us", piece},
+              {"contiguous_us", straight.message},
               {"limit_us", limit},
               {"limit_ratio", limit_ratio(median, limit)}});
   if (places.shape.runs.size() <= kMostMessages) {
@@ -266,19 +274,22 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
   const Places places(bench, shape);
   set(bench, places.packed, Bytes(places.size));
   if (bench.rows.empty()) warm_up(bench, places);
-  const double piece = worst(bench, median_of(times_of(bench, places, Way::layout, {}).us));
+  const Straight straight{worst(bench, median_of(times_of(bench, places, Way::layout, {}).us)),
+                          bench.limit->us(places.size)};
   const Json row{{"shape", name}, {"block", block}, {"bytes", places.size}};
-  for (const Route route : {Route{true, false}, {false, true}, {true, true}}) bench_row(bench, places, route, piece, row);
+  for (const Route route : {Route{true, false}, {false, true}, {true, true}}) bench_row(bench, places, route, straight, row);
+}
+
+// Which device this rank's memory of that kind is on, where such memory has addresses.
+int device_of(const Bench& bench, const Kinds* kinds) {
+  const isthmus::Memory memory = bench.world.allocate(bench.kind, 1);  // or says why there is no such memory
+  if (bench.kind != isthmus::Kind::cuda || kinds == nullptr || kinds->find(KindId::cuda) == nullptr)
+    return Place::kAnyDevice;
+  return kinds->recognise(reinterpret_cast<const void*>(memory.buffer().c().object)).device;
 }
 
 // Of each rank: "host", "cuda:1". Two ranks on one device have the same.
-std::array<std::string, 2> places_of(const Bench& bench, const Kinds* kinds, const std::string& kind) {
-  const isthmus::Memory memory = bench.world.allocate(bench.kind, 1);
-  const MemoryKind* const cuda = bench.kind == isthmus::Kind::cuda && kinds != nullptr ? kinds->find(KindId::cuda) : nullptr;
-  int device = -1;
-  if (cuda != nullptr)
-    if (const auto found = kinds->recognise(reinterpret_cast<const void*>(memory.buffer().c().object)); found.device >= 0)
-      device = found.device;
+std::array<std::string, 2> places_of(const Bench& bench, int device, const std::string& kind) {
   std::vector<int> devices(2);
   bench.comm.allgather(std::vector{device}, devices);
   std::array<std::string, 2> places{kind, kind};
@@ -287,24 +298,31 @@ std::array<std::string, 2> places_of(const Bench& bench, const Kinds* kinds, con
   return places;
 }
 
+std::string limit_of(const LayoutLimit& limit) {
+  return "a bare copy of as many bytes in one piece (" + limit.words() +
+         "); into memory that is strided, that, times what writing whole lines of 64 bytes (sectors of 32 on CUDA devices) "
+         "adds to it";
+}
+
 void measure(const BenchOptions& options, const std::string& kind) {
   isthmus::World world;
   const isthmus::Comm comm = world.comm();
-  Bench bench{options, std::move(world), kind_named(kind), comm, {}};
+  Bench bench{options, std::move(world), kind_named(kind), comm, nullptr, {}};
   if (comm.size() != 2)
     throw Failure(2, "layout is between two ranks, and was started on " + std::to_string(comm.size()) +
                          "; give isthmus run -n 2, or leave it out");
   if (!options.json_file.empty() && bench.first()) must_be_writable(options.json_file);
   const auto kinds = Kinds::load("all");
-  const auto places = places_of(bench, kinds.ok() ? kinds->get() : nullptr, kind);  // or says why there is no such memory
-  const std::string machine = kinds.ok() ? describe_machine(find_processors(), **kinds) : "unknown";
-  const char* const limit =
-      "into contiguous memory the message of as many bytes in one piece; into memory that is strided, too, that, times what "
-      "writing whole lines of 64 bytes (sectors of 32 on CUDA devices) adds to it";
+  const Kinds* const loaded = kinds.ok() ? kinds->get() : nullptr;
+  const int device = device_of(bench, loaded);
+  const auto places = places_of(bench, device, kind);
+  const std::string machine = loaded != nullptr ? describe_machine(find_processors(), *loaded) : "unknown";
+  LayoutLimit limit(comm, kind, device, loaded);
+  bench.limit = &limit;
   if (bench.first())
     std::cout << "isthmus bench layout, " << places[0] << " and " << places[1]
               << "; half of there and back in us, as the slower rank has it\n"
-              << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
+              << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit_of(limit)
               << "\n\n    shape   block       bytes  from       into         a layout      GB/s    by hand   each block  "
                  "one piece     "
                  " limit    ratio  path\n";
@@ -313,11 +331,16 @@ void measure(const BenchOptions& options, const std::string& kind) {
   if (!bench.first()) return;
   std::cout << "every byte was right, both ways\n";
   if (options.json_file.empty()) return;
-  const Json report{{"machine", machine}, {"commit", commit_of_sources()},
-                    {"date", date_now()}, {"benchmark", "layout"},
-                    {"from", places[0]},  {"to", places[1]},
-                    {"ranks", 2},         {"quick", options.quick},
-                    {"limit_is", limit},  {"rows", bench.rows}};
+  const Json report{{"machine", machine},
+                    {"commit", commit_of_sources()},
+                    {"date", date_now()},
+                    {"benchmark", "layout"},
+                    {"from", places[0]},
+                    {"to", places[1]},
+                    {"ranks", 2},
+                    {"quick", options.quick},
+                    {"limit_is", limit_of(limit)},
+                    {"rows", bench.rows}};
   write_json(options.json_file, report);
 }
 

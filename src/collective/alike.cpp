@@ -30,6 +30,21 @@ struct FirstDifference {
   std::string other;
 };
 
+// Of the first rank's part and a part of another, or of its own.
+std::optional<FirstDifference> unlike(const TypeNote& one, const TypeNote& other, const char* of_what) {
+  const auto types = difference(one, other);
+  if (!types) return std::nullopt;
+  if (!types->sent || !types->received)
+    return FirstDifference{"what comes behind element " + std::to_string(types->element - 1), "made of some types",
+                           std::string{"of others"} + of_what};
+  return FirstDifference{"element " + std::to_string(types->element), name_of(*types->sent),
+                         name_of(*types->received) + std::string{of_what}};
+}
+std::optional<FirstDifference> unlike(const GivenAlike& one, const GivenAlike& other) {
+  auto found = unlike(one.types, other.types, "");
+  return found ? found : unlike(one.types, other.own, " (in its own part)");
+}
+
 std::optional<FirstDifference> difference(const GivenAlike& one, const GivenAlike& other) {
   const auto found = [](const char* what, std::string a, std::string b) {
     return FirstDifference{what, std::move(a), std::move(b)};
@@ -44,6 +59,8 @@ std::optional<FirstDifference> difference(const GivenAlike& one, const GivenAlik
     return found("bytes", std::to_string(a), std::to_string(b));
   } else if (laid && one.count != other.count) {
     return found("bytes", std::to_string(one.count), std::to_string(other.count));
+  } else if (laid) {
+    if (auto types = unlike(one, other)) return types;
   }
   if (one.type != other.type)
     return found("type", name_of(static_cast<ist_type>(one.type)), name_of(static_cast<ist_type>(other.type)));
@@ -68,7 +85,7 @@ class Comparison final : public Action {
     if (now.abandoned) return true;
     // Of a rank that is gone the call itself tells; and it may have told some of the others what it gives.
     const bool all_told = std::none_of(all_.begin(), all_.end(), [](const GivenAlike& one) { return one.present == 0; });
-    for (std::size_t rank = 1; all_told && rank < all_.size(); ++rank) {
+    for (std::size_t rank = 0; all_told && rank < all_.size(); ++rank) {  // rank 0, too: its own part may be of other types
       const auto found = difference(all_.front(), all_[rank]);
       if (!found) continue;
       now.schedule.call_off();

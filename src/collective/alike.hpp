@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "collective/plan.hpp"
+#include "layout/signature.hpp"
 
 namespace ist {
 
@@ -23,7 +24,7 @@ struct GivenAlike {
   static constexpr std::uint32_t kCommutative = 255;  // of the user's
   static constexpr std::uint32_t kFine = 1;
   static constexpr std::int32_t kLayout =
-      -1;                         // the type of a call with layouts: only bytes are compared with others, which count has
+      -1;                         // the type of a call with layouts: with others only bytes are compared, which count has
   std::uint32_t present = kFine;  // 0: nothing came of that rank; above: kFine and why it refused the call
   std::uint32_t operation = kNoOperation;  // one of these, or the number of the library's own
   std::array<char, 32> call{};             // its name, the same of the blocking call and the other
@@ -31,6 +32,9 @@ struct GivenAlike {
   std::uint64_t digest = 0;  // of a list of counts that every rank gives; count has their sum
   std::int32_t root = 0;
   std::int32_t type = IST_BYTE;
+  // Of a call with layouts, of a part, and of this rank's own part on its other side, which must be made of the same; none where parts differ.
+  TypeNote types;
+  TypeNote own;
 
   void name(std::string_view call_name);
   void list(const std::int64_t* counts, int ranks);

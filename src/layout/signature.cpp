@@ -33,7 +33,19 @@ ist_type type_at(const TypeNote& note, std::int64_t index) {
   return static_cast<ist_type>(note.type[run]);
 }
 
+bool bytes_alone(const TypeNote& note) { return note.runs == 1 && note.whole != 0 && note.type[0] == IST_BYTE; }
 bool bytes_alone(const Signature& types) { return types == again_and_again(signature_of(IST_BYTE), types.types); }
+
+// The first element that is not alike, where the first `known` of them are not.
+template <class Alike>
+std::int64_t first_unlike(std::int64_t known, const Alike& alike) {
+  std::int64_t low = 0, high = known;  // the first `low` are alike, and the first `high` are not
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (alike(middle) ? low : high) = middle;
+  }
+  return low;
+}
 
 }  // namespace
 
@@ -56,21 +68,30 @@ TypeNote note_of(const Layout& layout) {
 std::optional<TypeDifference> difference(const TypeNote& sent, const Layout& received) {
   const Signature& into = received.signature();
   const std::int64_t both = std::min(sent.types, into.types);
-  if (both == 0 || sent.runs == 0 || (sent.runs == 1 && sent.whole != 0 && sent.type[0] == IST_BYTE) || bytes_alone(into))
-    return {};
+  if (both == 0 || sent.runs == 0 || bytes_alone(sent) || bytes_alone(into)) return {};
   const std::int64_t known = sent.whole != 0 ? both : std::min(both, in_runs(sent));
   const auto alike = [&](std::int64_t types) { return first(sent, types) == received.first(types); };
   if (alike(known)) {
     if (known == both || both < sent.types || received.first(both).hash == sent.hash) return {};
     return TypeDifference{known, {}, {}};
   }
-  // The first `low` are alike, and the first `high` are not.
-  std::int64_t low = 0, high = known;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (alike(middle) ? low : high) = middle;
+  const std::int64_t unlike = first_unlike(known, alike);
+  return TypeDifference{unlike, type_at(sent, unlike), received.type_at(unlike)};
+}
+
+std::optional<TypeDifference> difference(const TypeNote& one, const TypeNote& other) {
+  const std::int64_t both = std::min(one.types, other.types);
+  if (both == 0 || one.runs == 0 || other.runs == 0 || bytes_alone(one) || bytes_alone(other)) return {};
+  std::int64_t known = both;
+  for (const TypeNote* const note : {&one, &other})
+    if (note->whole == 0) known = std::min(known, in_runs(*note));
+  const auto alike = [&](std::int64_t types) { return first(one, types) == first(other, types); };
+  if (alike(known)) {
+    if (known == both || one.types != other.types || one.hash == other.hash) return {};
+    return TypeDifference{known, {}, {}};
   }
-  return TypeDifference{low, type_at(sent, low), received.type_at(low)};
+  const std::int64_t unlike = first_unlike(known, alike);
+  return TypeDifference{unlike, type_at(one, unlike), type_at(other, unlike)};
 }
 
 std::string described(const TypeDifference& found, const char* sent, const char* received) {

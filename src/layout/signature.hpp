@@ -36,6 +36,8 @@ struct TypeDifference {
 // Of as many elements as both have. What is IST_BYTE alone, on either side, is untyped and the same as anything. Types of one
 // representation, as IST_INT and IST_INT32, are the same.
 std::optional<TypeDifference> difference(const TypeNote& sent, const Layout& received);
+// The same of two notes; of no types (a note without a value) nothing is known.
+std::optional<TypeDifference> difference(const TypeNote& one, const TypeNote& other);
 // "element 12 is IST_DOUBLE in the message and IST_FLOAT in the receive"
 std::string described(const TypeDifference& found, const char* sent, const char* received);
 

@@ -17,6 +17,7 @@ TEST_F(Bench, LayoutsAreSentCheckedAndTimedBesideOtherWays) {
   // Blocks that are longer than the total are left out.
   ASSERT_EQ(found["rows"].size(), 5 * (1 + 2) * 3U);
   std::set<std::string> rows;
+  double bare = 0;
   for (const auto& row : found["rows"]) {
     rows.insert(row["shape"].get<std::string>() + " " + row["source"].get<std::string>() + " " +
                 row["into"].get<std::string>());
@@ -25,15 +26,13 @@ TEST_F(Bench, LayoutsAreSentCheckedAndTimedBesideOtherWays) {
     EXPECT_LE(row["p10_us"].get<double>(), row["p90_us"].get<double>()) << row.dump();
     EXPECT_EQ(row["iterations"], 5) << row.dump();
     EXPECT_EQ(row["blocks_us"].is_null(), row["bytes"].get<int>() / row["block"].get<int>() > 4096) << row.dump();
-    const double more = row["limit_us"].get<double>() / row["contiguous_us"].get<double>();
-    if (row["into"] == "contiguous")
-      EXPECT_NEAR(more, 1, 1e-9) << row.dump();
-    else
-      EXPECT_GE(more, 1 - 1e-9) << row.dump();
+    // The bare copy of the same row into one piece, which is written first, and at least that into lines that lie apart.
+    if (row["into"] == "contiguous") bare = row["limit_us"].get<double>();
+    EXPECT_GE(row["limit_us"].get<double>(), bare * (1 - 1e-9)) << row.dump();
     EXPECT_FALSE(row["path"].get<std::string>().empty()) << row.dump();
   }
   EXPECT_EQ(rows.size(), 15U) << "five shapes, each out of its own, into it, and both";
-  expect_limited(found, "of as many bytes in one piece");
+  expect_limited(found, "a bare copy of as many bytes in one piece (memcpy of that size, again and again, one thread)");
 }
 
 TEST_F(Bench, LayoutsOfDeviceMemoryAreSentToo) {
@@ -50,6 +49,7 @@ TEST_F(Bench, LayoutsOfDeviceMemoryAreSentToo) {
     EXPECT_EQ(result()["to"].get<std::string>().substr(0, kind.size()), kind);
     EXPECT_EQ(result()["quick"], true);
     EXPECT_EQ(result()["rows"].size(), 3U);
+    expect_limited(result(), kind == "cuda" ? "one copy of that size by the CUDA driver, cuda:0 to cuda:" : "bare copy");
   }
 }
 

@@ -21,7 +21,7 @@ def sent(block, us, link_us, into="contiguous", shape="vector", size=MIB, limit_
 
 
 def report(rows, **more):
-    return {**ABOUT, "benchmark": "layout", "from": "cuda:0", "to": "cuda:1", "ranks": 2, "quick": True, "limit_is": "the link", "rows": rows, **more}
+    return {**ABOUT, "benchmark": "layout", "from": "cuda:0", "to": "cuda:1", "ranks": 2, "quick": True, "limit_is": "a bare copy", "rows": rows, **more}
 
 
 def packed(what, us, by_hand):
@@ -63,6 +63,23 @@ def messages_stand_beside_the_link_by_their_worst_block():
         "vector, contiguous to strided, 4 KiB, worst of blocks of 64 B": None}, found
     bound = found["device to device, vector, strided to strided, 1 MiB, worst of blocks of 16 B"]
     assert bound["limit"] == round(MIB / 18e3, 4) and "no factor is set" in bound["note"], bound
+
+
+def a_limit_that_was_no_bare_copy_is_told_and_one_that_is_missing_gives_no_verdict():
+    found = list(judged(a_run([sent(16, 11.0, 10.0)], limit_is="our own message")).values())[0]
+    assert found["note"] == "worst at blocks of 16 B; the limit is our own message in one piece, and not a bare copy", found
+    unmeasured = {**sent(16, 11.0, 10.0), "limit_us": None, "limit_ratio": None}
+    assert not judged(a_run([unmeasured])), "no limit, no verdict"
+    with tempfile.TemporaryDirectory() as temporary:
+        file = pathlib.Path(temporary) / "x-layouts.json"
+        beside = {**ABOUT, "kind": "host", "rounds": 3, "quick": True, "left_out": ["system: pml ucx, vector: status 139, after 2 rows"],
+                  "rows": [{"shape": "vector", "block": 16, "bytes": MIB, "what": "pack", "ours_us": 10.0, "peer_us": 25.0, "peer_name": "Open MPI 4"},
+                           {"shape": "vector", "block": 16, "bytes": MIB, "what": "strided to strided", "ours_us": 9.0, "peer_us": None, "peer_name": None}]}
+        file.write_text(json.dumps({**a_run([unmeasured]), "mpi": [beside]}))
+        text = "\n".join(layout_table([file]))
+    for line in ("| 95.33 | 10.00 | - | - | 22.00 |  | device |", "| vector | 16 | 1048576 | pack | 10.00 | 25.00 | 2.50 | Open MPI 4 |",
+                 "| strided to strided | 9.00 | - | - | none gave one |", "- left out: system: pml ucx, vector: status 139, after 2 rows"):
+        assert line in text, (line, text)
 
 
 def what_is_on_one_device_or_the_host_is_no_figure():
@@ -113,7 +130,7 @@ def a_run_is_filed_with_its_tables(folder):
                  "| cuda:0 | cuda:1 | vector | 16 | 1048576 | strided | contiguous | 11.00 (11.00 to 12.00) | 95.33 | 10.00 | 10.00 | 0.909 | 22.00 |  | device |",
                  "| cuda:0 | cuda:1 | indexed | 64 | 1048576 | strided | strided | 20.00 (20.00 to 21.00) | 52.43 | 10.00 | 12.50 | 0.625 | 40.00 | 900.0 | device |"):
         assert line in text, (line, text)
-    assert "Quick runs. Half of there and back, every byte compared; limit: the link." in text, text
+    assert "Quick runs. Half of there and back, every byte compared; limit: a bare copy." in text, text
 
     # One of another commit and a later hour is what counts then; the other stays.
     (out / "layouts.json").write_text(json.dumps({**a_run([sent(16, 12.0, 10.0)]), "commit": "fedcba987654", "date": "2026-11-26T11:00:00Z"}))
@@ -126,6 +143,7 @@ def a_run_is_filed_with_its_tables(folder):
 
 packing_stands_beside_a_kernel_by_hand()
 messages_stand_beside_the_link_by_their_worst_block()
+a_limit_that_was_no_bare_copy_is_told_and_one_that_is_missing_gives_no_verdict()
 what_is_on_one_device_or_the_host_is_no_figure()
 with tempfile.TemporaryDirectory() as temporary:
     a_run_is_filed_with_its_tables(pathlib.Path(temporary))

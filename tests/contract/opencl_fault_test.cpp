@@ -35,6 +35,26 @@ cl_int CL_API_CALL describe(cl_device_id device, cl_device_info what, std::size_
   return error;
 }
 
+std::atomic<int> rows_refused{0};
+cl_int CL_API_CALL read_rows_or_fail(cl_command_queue queue, cl_mem memory, cl_bool blocks, const std::size_t* at,
+                                     const std::size_t* to, const std::size_t* region, std::size_t row, std::size_t plane,
+                                     std::size_t to_row, std::size_t to_plane, void* host, cl_uint waits,
+                                     const cl_event* list, cl_event* done) {
+  if (rows_refused > 0) return ++rows_refused, CL_INVALID_OPERATION;
+  return (*OpenclApi::get())
+      ->clEnqueueReadBufferRect(queue, memory, blocks, at, to, region, row, plane, to_row, to_plane, host, waits, list,
+                                done);
+}
+cl_int CL_API_CALL write_rows_or_fail(cl_command_queue queue, cl_mem memory, cl_bool blocks, const std::size_t* at,
+                                      const std::size_t* from, const std::size_t* region, std::size_t row, std::size_t plane,
+                                      std::size_t from_row, std::size_t from_plane, const void* host, cl_uint waits,
+                                      const cl_event* list, cl_event* done) {
+  if (rows_refused > 0) return ++rows_refused, CL_INVALID_OPERATION;
+  return (*OpenclApi::get())
+      ->clEnqueueWriteBufferRect(queue, memory, blocks, at, from, region, row, plane, from_row, from_plane, host, waits,
+                                 list, done);
+}
+
 class OpenclFault : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,6 +63,8 @@ class OpenclFault : public testing::Test {
     api_.clFlush = flush_or_fail;
     api_.clBuildProgram = build_or_fail;
     api_.clGetDeviceInfo = describe;
+    api_.clEnqueueReadBufferRect = read_rows_or_fail;
+    api_.clEnqueueWriteBufferRect = write_rows_or_fail;
     kind_ = std::make_unique<OpenclKind>(api_);
     must(kind_->list_devices());
   }
@@ -182,6 +204,46 @@ TEST_F(OpenclFault, a_kernel_that_does_not_compile_is_an_error_with_the_compiler
   combine_on_host(Reduction::sum, IST_INT, expected.data(), &expected[32], 8);
   EXPECT_EQ(read(piece), expected) << "two parts of one buffer";
   must(kind_->release(piece));
+}
+
+// Of the device's rows by a block and a kernel, which is not tried by rectangles again; rows of the host's are its processor's.
+TEST_F(OpenclFault, rows_that_the_driver_refuses_go_by_a_block) {
+  Form form;
+  form.offset = 3;
+  form.block = 50;
+  form.dimensions = 2;
+  form.dimension[0] = {11, 64};
+  form.dimension[1] = {9, 64 * 20};
+  form.size = 50 * 99;
+  const auto there = [](std::size_t i) { return 3 + i / 550 * 1280 + i / 50 % 11 * 64 + i % 50; };
+  constexpr std::size_t kFrom = 49, kTo = 4950;
+  const Piece device = must(kind_->allocate(0, Bytes{12000}));
+  for (const bool unpacks : {false, true}) {
+    const Data rows = random_bytes(12000), in_a_row = random_bytes(kTo - kFrom);
+    write(device, rows);
+    Data host = in_a_row;
+    const PackWork work{std::make_shared<const Form>(form),
+                        device,
+                        0,
+                        host_piece(host.data(), Bytes{host.size()}),
+                        kFrom,
+                        kTo,
+                        unpacks,
+                        true};
+    ASSERT_EQ(kind_->refuses_rows(work) == nullptr, !unpacks);
+    rows_refused = 1;
+    wait(must(kind_->pack_bytes(work, Ticket{})));
+    EXPECT_EQ(rows_refused, unpacks ? 1 : 2) << "refused once, and not asked again";
+    rows_refused = 0;
+    Data laid = rows, packed = in_a_row;
+    for (std::size_t i = kFrom; i < kTo; ++i)
+      unpacks ? laid[there(i)] = in_a_row[i - kFrom] : packed[i - kFrom] = rows[there(i)];
+    EXPECT_EQ(read(device), laid);
+    EXPECT_EQ(host, packed);
+    ASSERT_NE(kind_->refuses_rows(work), nullptr);
+    EXPECT_NE(std::string{kind_->refuses_rows(work)}.find("the driver refused copies of rows"), std::string::npos);
+  }
+  must(kind_->release(device));
 }
 
 TEST_F(OpenclFault, a_device_without_doubles_or_small_floats_says_so_before_anything_is_combined) {

@@ -145,11 +145,15 @@ class Places {
     find(boxes.came);
     for (std::uint32_t i = 0; i < boxes.count; ++i) {
       ist::packing::Box& box = boxes.box[i];
-      // Strides of boxes are positive: the last unit lies farthest.
-      const std::uint64_t bytes = std::uint64_t{box.units} * box.width;
-      const auto farthest = static_cast<std::uint64_t>(ist::packing::place_in(box, box.units - 1, box.width)) + box.width;
-      find(box.memory, farthest);
-      find(box.packed, bytes);
+      // Strides of lists may be negative: the first unit need not lie lowest.
+      const std::uint32_t blocks = box.units / box.block;
+      const std::uint32_t counts[] = {box.count[0], box.count[1], blocks / box.count[0] / box.count[1]};
+      std::int64_t lowest = 0, highest = std::int64_t{box.block} * box.width;
+      for (int d = 0; d < 3; ++d) (box.stride[d] < 0 ? lowest : highest) += (counts[d] - std::int64_t{1}) * box.stride[d];
+      box.memory += lowest;
+      find(box.memory, static_cast<std::uint64_t>(highest - lowest));
+      box.memory -= lowest;
+      find(box.packed, std::uint64_t{box.units} * box.width);
     }
   }
   bool reached() const { return reached_; }

@@ -1,6 +1,7 @@
 // With the setting check, ranks that make different collective calls are told so, all of them, and the next call works. One rank asks for
 // it, which is enough. On 2 to 4 ranks.
 #include <isthmus/collective.h>
+#include <isthmus/layout_collective.h>
 
 #include <numeric>
 
@@ -121,6 +122,40 @@ TEST_F(Checked, DifferentCountsAreNamedWhateverAlgorithmBelongsToEach) {
                              IST_INT, comm_),
               "counts is parts with " + std::to_string(4 * size()) + " elements in all", "as many in other parts");
   EXPECT_EQ(std::vector<int>(40000, -1), out_);
+}
+
+// As long on all ranks, and made of other types from some element on; or this rank's own part is.
+TEST_F(Checked, LayoutsOfOtherTypesAreNamedWithTheElementWhereTheyBegin) {
+  ist_layout same = IST_LAYOUT_NULL, other = IST_LAYOUT_NULL, raw = IST_LAYOUT_NULL;
+  const int64_t lengths[] = {4, 2}, displs[] = {0, 24};
+  const ist_layout ints[] = {ist_layout_of(IST_INT32), ist_layout_of(IST_INT32)},
+                   mixed[] = {ist_layout_of(IST_INT32), ist_layout_of(IST_FLOAT)};
+  IST_OK_OR_FAIL(ist_layout_struct(2, lengths, displs, ints, &same));
+  IST_OK_OR_FAIL(ist_layout_struct(2, lengths, displs, mixed, &other));
+  IST_OK_OR_FAIL(ist_layout_vector(3, 8, 16, ist_layout_of(IST_BYTE), &raw));
+  for (const ist_layout each : {same, other, raw}) IST_OK_OR_FAIL(ist_layout_commit(each));
+  const ist_buffer in = ist_host(in_.data()), out = ist_host(out_.data());
+  const auto refused = [&](int code) { expect_told(code, "element 4 is IST_INT32", "IST_FLOAT"); };
+  const ist_layout mine = odd() ? other : same;
+  for (const int root : {0, size() - 1}) refused(ist_bcast_layout(in, 1, mine, root, comm_));
+  refused(ist_gather_layout(in, 1, mine, out, 1, same, 0, comm_));
+  refused(ist_scatter_layout(in, 1, same, out, 1, mine, 0, comm_));
+  refused(ist_allgather_layout(in, 1, same, out, 1, mine, comm_));
+  refused(ist_alltoall_layout(in, 1, same, out, 1, mine, comm_));
+  ist_request request = IST_REQUEST_NULL;
+  refused(wait(ist_ibcast_layout(in, 1, mine, 0, comm_, &request), &request));
+  // All receive the same, and one sends others.
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_allgather_layout(in, 1, mine, out, 1, same, comm_));
+  EXPECT_NE(std::string{ist_error_text()}.find("IST_FLOAT (in its own part) on rank 1"), std::string::npos)
+      << ist_error_text();
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_alltoall_layout(in, 1, rank() == 0 ? other : same, out, 1, same, comm_));
+  EXPECT_NE(std::string{ist_error_text()}.find("IST_FLOAT (in its own part) on rank 0"), std::string::npos)
+      << ist_error_text();
+  EXPECT_EQ(std::vector<int>(40000, -1), out_) << "nothing was carried out";
+  // Untyped bytes are the same as anything.
+  IST_OK_OR_FAIL(ist_bcast_layout(out, 1, odd() ? raw : same, 0, comm_));
+  IST_OK_OR_FAIL(ist_bcast_layout(out, 2, same, 0, comm_));
+  for (ist_layout each : {same, other, raw}) IST_OK_OR_FAIL(ist_layout_free(&each));
 }
 
 TEST_F(Checked, DifferentCallsAreNamedAlsoThoseThatDoNotWait) {

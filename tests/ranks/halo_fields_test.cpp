@@ -2,7 +2,7 @@
 #include <chrono>
 #include <thread>
 
-#include "halo_support.hpp"
+#include "halo_combinations.hpp"
 
 namespace {
 
@@ -15,6 +15,17 @@ TEST(HaloFields, of_every_kind_by_every_packing) {
         exchange(two_dimensions(periods), mixture(), {packing, IST_HALO_MESSAGES, {kind}, packing == IST_HALO_CALLS});
         if (HasFailure()) FAIL() << "kind " << kind << ", packing " << packing << ", periods " << periods;
       }
+}
+
+// All combinations of cuts, periodicities, orders in memory and widths that halo_test.cpp has of host memory; with ISTHMUS_TEST_HALOS=all
+// each of them for each order, as on a machine with GPUs.
+TEST(HaloFields, of_devices_in_every_combination) {
+  const char* const wanted = std::getenv("ISTHMUS_TEST_HALOS");
+  for (const ist_kind kind : all_kinds()) {
+    if (kind == IST_KIND_HOST) continue;
+    every_combination_of(kind, wanted != nullptr && std::string{wanted} == "all");
+    if (HasFailure()) FAIL() << "kind " << kind;
+  }
 }
 
 TEST(HaloFields, of_several_kinds_are_one_exchange) {

@@ -55,6 +55,73 @@ TEST(HaloLists, of_every_kind_by_every_packing_and_way_bring_the_elements_that_w
       }
 }
 
+// As many from one rank to another as they say, none among them, of one to four fields.
+std::vector<std::int64_t> named(int from, int to, int number) {
+  std::vector<std::int64_t> elements;
+  for (int i = 0; i < (5 * from + 3 * to + number) % 7; ++i) elements.push_back((7 * i + 11 * from + 3 * to + number) % 40);
+  return elements;
+}
+
+// The elements of this rank's field, those of the others among them where they were exchanged.
+std::vector<unsigned char> picture(std::size_t element, int number, bool exchanged) {
+  const auto own = [&](int of) { return random_bytes(element * 40, at(of) * 1000 + at(number) * 20 + element); };
+  auto bytes = own(rank());
+  bytes.resize(element * at(40 + 7 * size()), 0xa5);
+  for (int from = 0; from < size() && exchanged; ++from) {
+    const auto theirs = own(from);
+    const auto elements = named(from, rank(), number);
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      std::copy_n(&theirs[element * static_cast<std::size_t>(elements[i])], element,
+                  &bytes[element * (at(40 + 7 * from) + elements.size() - 1 - i)]);
+  }
+  return bytes;
+}
+
+void exchange_lists(ist_kind kind, const ist_halo_options& options, int number) {
+  std::vector<int> ranks;
+  std::vector<std::vector<std::int64_t>> out, in;
+  std::vector<std::int64_t> sent, received;
+  std::vector<const std::int64_t*> sends, receives;
+  for (int other = 0; other < size(); ++other) {
+    ranks.push_back(other);
+    out.push_back(named(rank(), other, number));
+    in.emplace_back(named(other, rank(), number));
+    for (std::size_t i = 0; i < in.back().size(); ++i)
+      in.back()[i] = 40 + 7 * other + static_cast<std::int64_t>(in.back().size() - 1 - i);
+    sent.push_back(std::ssize(out.back())), received.push_back(std::ssize(in.back()));
+  }
+  for (const auto& each : out) sends.push_back(each.data());
+  for (const auto& each : in) receives.push_back(each.data());
+  const ist_halo_lists lists{size(), ranks.data(), sent.data(), sends.data(), received.data(), receives.data()};
+  constexpr std::size_t kElements[] = {8, 3, 16, 1};
+  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
+  std::vector<ist_halo_field> fields;
+  for (int f = 0; f <= number % 4; ++f) {
+    buffers.push_back(std::make_unique<GuardedBuffer>(kind, kElements[f] * at(40 + 7 * size())));
+    buffers.back()->fill(picture(kElements[f], number, false));
+    fields.push_back({buffers.back()->get(), static_cast<std::int64_t>(kElements[f]), nullptr, nullptr});
+  }
+  ist_halo halo = IST_HALO_NULL;
+  IST_OK_OR_FAIL(ist_halo_create_lists(comm(), &lists, static_cast<int>(fields.size()), fields.data(), &options, &halo));
+  step(halo, number % 2 == 1);
+  for (std::size_t f = 0; f < buffers.size(); ++f)
+    buffers[f]->expect(picture(kElements[f], number, true), "field " + std::to_string(f));
+  IST_OK_OR_FAIL(ist_halo_free(&halo));
+}
+
+TEST(HaloLists, of_all_lengths_and_numbers_of_fields_are_exchanged_in_every_kind_packing_and_way) {
+  for (const ist_kind kind : all_kinds()) {
+    int number = 0;
+    for (const ist_halo_packing packing : {IST_HALO_CALLS, IST_HALO_LAYOUTS, IST_HALO_LOOPS})
+      for (const ist_halo_way way : {IST_HALO_MESSAGES, IST_HALO_ONE_SIDED})
+        for (int fields = 0; fields < 4; ++fields, ++number) {
+          if (kind == IST_KIND_OPENCL && way == IST_HALO_ONE_SIDED) continue;
+          exchange_lists(kind, {sizeof(ist_halo_options), 0, packing, way, 0}, number);
+          if (HasFailure()) FAIL() << "kind " << kind << ", packing " << packing << ", way " << way << ", number " << number;
+        }
+  }
+}
+
 TEST(HaloLists, that_cannot_be_are_refused_at_all_ranks) {
   std::vector<double> field(10);
   const ist_halo_field given{ist_host(field.data()), 8, nullptr, nullptr};

@@ -1,7 +1,7 @@
 // What tests of halo exchanges share: fields whose cells say which field and which global cell they are, and what each byte of
 // their memory must be after an exchange.
 //
-// Who calls this : halo_test.cpp, halo_fields_test.cpp, halo_refusals_test.cpp, halo_lists_test.cpp, halo_kernels_test.cpp, halo_streams_test.cpp.
+// Who calls this : halo_combinations.hpp, halo_test.cpp, halo_fields_test.cpp, halo_refusals_test.cpp, halo_lists_test.cpp, halo_kernels_test.cpp, halo_streams_test.cpp.
 // Threads        : one.
 // Ownership      : a field owns its memory.
 // Errors         : fail the test.
@@ -153,6 +153,7 @@ struct Wanted {
   ist_halo_way way = IST_HALO_MESSAGES;
   std::vector<ist_kind> kinds{IST_KIND_HOST};  // of fields, in turn
   bool in_two = false;                         // start and wait
+  int steps = 3;
 };
 
 inline ist_halo_options options_of(const Cut& cut, const Wanted& wanted) {
@@ -177,7 +178,7 @@ inline void step(ist_halo halo, bool in_two) {
   IST_OK_OR_FAIL(ist_halo_unpack(halo));
 }
 
-// Three steps of an exchange of these fields, each with other values.
+// Some steps of an exchange of these fields, each with other values.
 inline void exchange(const Cut& cut, const std::vector<FieldShape>& shapes, const Wanted& wanted) {
   ist_halo_grid grid = grid_for(cut);
   if (grid == IST_HALO_GRID_NULL) return;
@@ -193,7 +194,7 @@ inline void exchange(const Cut& cut, const std::vector<FieldShape>& shapes, cons
   ist_halo halo = IST_HALO_NULL;
   IST_OK_OR_FAIL(ist_halo_create(grid, static_cast<int>(given.size()), given.data(), &options, &halo));
   IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
-  for (int times = 0; times < 3; ++times) {
+  for (int times = 0; times < wanted.steps; ++times) {
     for (const auto& field : fields) field->fill(times);
     step(halo, wanted.in_two);
     for (const auto& field : fields) field->check(times, described(cut) + ", step " + std::to_string(times));

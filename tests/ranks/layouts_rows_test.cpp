@@ -159,6 +159,79 @@ TEST(LayoutRows, GoAnotherWayWhereTheDriverRefusesTheCopy) {
   }));
 }
 
+// In the middle of a message the rest of it goes by blocks, and later messages go by a block of theirs; which is explained.
+int refused_to_the_host(const Here& here, ist_kind sender, ist_kind receiver) {
+  Checks check(here);
+  Pair pair(here, check, 4 << 20, sender, receiver);
+  const int device = sender == IST_KIND_CUDA ? 0 : 1;
+  const auto wide = vector(check, 30, 60000, 70001), whole = row(check, count(wide->places.size()));
+  const Form &out = device == 0 ? *wide : *whole, &in = device == 0 ? *whole : *wide;
+  const auto explained = [&] {
+    std::string text(6000, '\0');
+    check.ok(ist_explain_layout(pair.buffer.get(), 1, wide->get(), 1, here.comm, text.data(), text.size(), nullptr),
+             "explain");
+    return text.find("the driver refused copies of rows to or from the host before") != std::string::npos;
+  };
+  const Carried before = pair.carry(out, in, 51);
+  check.that(before.rows[device] > 1 && before.launches[device] == 0, "rows while they are not refused: " + before.text());
+  if (here.rank == 0 && device == 0) check.that(!explained(), "nothing is refused yet");
+  if (here.rank == device) break_call("cuMemcpy3DAsync_v2", 1);
+  const Carried refused = pair.carry(out, in, 52);
+  heal();
+  check.that(refused.code[0] == IST_OK && refused.code[1] == IST_OK && refused.launches[device] > 0,
+             "a message of which rows are refused: " + refused.text());
+  const Carried after = pair.carry(out, in, 53);
+  check.that(after.code[0] == IST_OK && after.code[1] == IST_OK && after.rows[device] == 0 && after.launches[device] == 1,
+             "the next one goes by a block: " + after.text());
+  if (here.rank == 0 && device == 0) check.that(explained(), "explain says why");
+  return check.wrong();
+}
+
+TEST(LayoutRows, GoOnByBlocksWhereTheDriverRefusesTheCopyToOrFromTheHost) {
+  NEEDS_FAKE_DRIVER();
+  for (const bool into : {false, true})
+    expect_all(run_ranks(2, "host,cuda", [into](const Here& here) {
+      return refused_to_the_host(here, into ? IST_KIND_HOST : IST_KIND_CUDA, into ? IST_KIND_CUDA : IST_KIND_HOST);
+    }));
+}
+
+// Between a device and the host's memory, whichever of the two the rows lie in.
+TEST(LayoutRows, ArePackedAnotherWayWhereTheDriverRefusesTheCopy) {
+  NEEDS_FAKE_DRIVER();
+  const Variables profile{{"ISTHMUS_PROFILE", PROFILES "/good_rows.json"}};
+  for (const bool of_host : {false, true})
+    for (const bool unpacks : {false, true})
+      expect_all(run_ranks(1, "host,cuda", [of_host, unpacks](const Here& here) {
+        Checks check(here);
+        const auto form = vector(check, 40, 4096, 8192);
+        const std::size_t bytes = form->places.size(), reach = 40 * 8192;
+        Data memory(reach);
+        check.ok(ist_register(here.world, memory.data(), reach), "page-locked memory");
+        const ist_buffer locked = ist_host(memory.data());
+        Buffer device(here, reach);
+        const Data sent = random_bytes(reach, 5), wrong(reach, 0xa5);
+        const ist_buffer laid = of_host ? locked : device.get(), packed = of_host ? device.get() : locked;
+        check.ok(ist_memory_copy(here.world, unpacks ? packed : laid, ist_host(sent.data()), reach), "what is there");
+        check.ok(ist_memory_copy(here.world, unpacks ? laid : packed, ist_host(wrong.data()), reach), "what is not");
+        const std::uint64_t tried = calls("cuMemcpy3DAsync_v2");
+        break_call("cuMemcpy3DAsync_v2", 0);
+        check.ok(unpacks ? ist_unpack(here.world, packed, 0, IST_TO_END, laid, 1, form->get())
+                         : ist_pack(here.world, laid, 1, form->get(), 0, IST_TO_END, packed),
+                 "a pack whose rows are refused");
+        heal();
+        check.that(calls("cuMemcpy3DAsync_v2") == tried + 1, std::string{"rows were tried once, of the "} +
+                                                                 (of_host ? "host" : "device") +
+                                                                 (unpacks ? ", unpacked" : ", packed"));
+        Data wanted = wrong, seen(reach);
+        for (std::size_t i = 0; i < bytes; ++i)
+          unpacks ? wanted[form->places[i]] = sent[i] : wanted[i] = sent[form->places[i]];
+        check.ok(ist_memory_copy(here.world, ist_host(seen.data()), unpacks ? laid : packed, reach), "what came");
+        check.that(first_difference(wanted, seen) < 0, "every byte is in its place");
+        check.ok(ist_unregister(here.world, memory.data()), "unlock");
+        return check.wrong();
+      }));
+}
+
 TEST(LayoutRows, WaitForTheUsersKernels) {
   NEEDS_FAKE_DRIVER();
   const Variables profile{{"ISTHMUS_PROFILE", PROFILES "/good_rows.json"}};

@@ -12,7 +12,42 @@ run_layouts() {
     step "$limit" "packing by hand" bash -c "'$build/pack_kernels' --json >'$raw/pack_kernels.json'"
   step 120 "compile tools/peers/pack_ways.cu" nvcc -std=c++20 -O3 -arch=native -fmad=false -Isrc -Iinclude tools/peers/pack_ways.cu -o "$build/pack_ways" &&
     step "$limit" "ways to share units out" bash -o pipefail -c "'$build/pack_ways' | tee '$out/pack_ways.txt'"
+  # An MPI that does not know device memory crashes; what it was asked is in the record.
+  if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
+    step 240 "MPI's derived types" env ISTHMUS_BENCH_OPTIONS=--quick ISTHMUS_ROUNDS=1 python3 -B tools/peers/compare_layouts.py "$isthmus" "$raw" cuda "$build/peers"
+  else
+    note "MPI's derived types: left out, there is no mpicc and mpirun"
+  fi
   python3 -B tools/layout_record.py "$raw" "$out/layouts.json" 2>&1 | tee -a "$log" >>"$summary" || failures=$((failures + 1))
+  finish
+}
+
+# tools/gpu_run.sh packs [CASES]: random nests of layouts, packed and unpacked on every device and compared byte by byte with an interpreter of their
+# definitions; rows by copy engines; and halos of devices in all combinations. packs.json says what was asked and found.
+run_packs() {
+  local cases=${1:-100000}
+  [[ $cases =~ ^[1-9][0-9]*$ ]] || { echo "gpu_run: packs takes a number of cases, and was given '$cases'"; exit 2; }
+  build_all
+  describe_machine
+  step 420 "$cases random layouts" env ISTHMUS_TEST_PACKS="$cases" "$build/tests/packing_test" --gtest_brief=1 "--gtest_output=json:$raw/packing_test.json"
+  local ranks filter
+  ranks=$(gpus)
+  ((ranks > 1)) || ranks=2
+  for filter in 'HaloFields.of_devices*' 'HaloLists.*'; do
+    step "$limit" "halos, $filter" env ISTHMUS_TEST_HALOS=all "$isthmus" run -n "$ranks" --prefix-output "$build/tests/ranks_halo_fields" \
+      --gtest_brief=1 "--gtest_filter=$filter"
+  done
+  python3 - "$raw/packing_test.json" "$out" "$cases" "$ranks" <<'PYTHON' 2>&1 | tee -a "$log" >>"$summary" || failures=$((failures + 1))
+import datetime, json, pathlib, sys
+out, info = pathlib.Path(sys.argv[2]), json.loads((pathlib.Path(sys.argv[2]) / "info.json").read_text())
+found = json.loads(pathlib.Path(sys.argv[1]).read_text())
+tests = [{"name": f"{suite['name']}.{test['name']}", "seconds": float(test["time"].rstrip("s")), "passed": test["result"] == "COMPLETED" and not test.get("failures")}
+         for suite in found["testsuites"] for test in suite["testsuite"] if test["status"] == "RUN"]
+steps = [line for line in (out / "summary.txt").read_text().splitlines() if line.startswith(("ok", "FAILED"))]
+(out / "packs.json").write_text(json.dumps({"machine": info["machine"], "commit": info["commit"], "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                                            "benchmark": "packs", "cases": int(sys.argv[3]), "ranks": int(sys.argv[4]), "tests": tests, "steps": steps}, indent=1) + "\n")
+print(f"packs.json: {sum(test['passed'] for test in tests)} of {len(tests)} tests of packing passed, {sys.argv[3]} random layouts each")
+PYTHON
   finish
 }
 

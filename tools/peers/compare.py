@@ -35,7 +35,7 @@ def call_of_peers(call):
 
 
 # Read here, and no settings of the library.
-STEERING = ("ISTHMUS_PEERS", "ISTHMUS_PROCESSORS", "ISTHMUS_ROUNDS", "ISTHMUS_PAIRS")
+STEERING = ("ISTHMUS_PEERS", "ISTHMUS_PROCESSORS", "ISTHMUS_ROUNDS", "ISTHMUS_PAIRS", "ISTHMUS_BENCH_OPTIONS")
 
 # What an MPI is started with: words for mpirun, and variables. Open MPI takes UCX only on a network card unless told that any
 # transport will do, and UCX without network transports does not look after them in every call.
@@ -217,7 +217,7 @@ class Ours:
         return found
 
 
-def find_peers(wheels, work):
+def find_folders(wheels):
     """The MPI of the system, where there is one, and the wheels that are installed; ISTHMUS_PEERS names those that are wanted."""
     folders = {}
     for place in os.get_exec_path():
@@ -231,7 +231,11 @@ def find_peers(wheels, work):
     for name in wanted:
         if name not in folders:
             sys.exit(f"compare_mpi: ISTHMUS_PEERS names {name!r}; here are: {', '.join(folders) or 'none'}")
-    return [Peer(name, folders[name], work) for name in wanted]
+    return {name: folders[name] for name in wanted}
+
+
+def find_peers(wheels, work):
+    return [Peer(name, folder, work) for name, folder in find_folders(wheels).items()]
 
 
 def report(ours, peers, alike, out):

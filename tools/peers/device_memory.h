@@ -74,7 +74,7 @@ static char* take_memory(const char* kind, size_t bytes, int value) {
 }
 
 /* How many of the first `bytes` are not `value`. */
-static size_t wrong_bytes(const char* kind, const char* memory, size_t bytes, int value) {
+__attribute__((unused)) static size_t wrong_bytes(const char* kind, const char* memory, size_t bytes, int value) {
   size_t wrong = 0;
   char* seen = malloc(bytes);
   if (!seen) return bytes;

@@ -153,6 +153,7 @@ Result<Packer> packer_of(std::span<const Laid> laid, std::span<const Placed> fie
     }
     auto task = joined(laid.subspan(from, to - from), fields);
     if (!task.ok()) return task.status();
+    if (task->form->size == 0) continue;  // a neighbour's list may be empty, and no kernel moves nothing
     packer.has_lists = packer.has_lists || !task->form->strided();
     packer.tasks.push_back(std::move(*task));
   }

@@ -32,6 +32,18 @@ GivenAlike alike(Bytes bytes, int root = 0) {
   return given;
 }
 
+// The types of a part; none where parts have counts of their own, or the side is in place.
+TypeNote types_of(const Given& side) {
+  if ((side.parts != Parts::one && side.parts != Parts::equal) || is_in_place(side.buffer)) return {};
+  const SharedLayout types = types_of(LaidData{side.buffer, side.count, side.layout});
+  return types == nullptr ? TypeNote{} : note_of(*types);
+}
+GivenAlike with_types(GivenAlike given, const Given& part, const Given* own) {
+  given.types = types_of(part);
+  if (own != nullptr) given.own = types_of(*own);
+  return given;
+}
+
 // A side that this rank does not look at, or whose input is in place, is not looked for.
 Status find(LaidSide& side, const Communicator& comm, bool written, bool matters = true) {
   return matters && !is_in_place(side.buffer()) ? side.find(comm.size(), written) : Status{};
@@ -50,7 +62,7 @@ Division as_one_part(const Piece& own) { return Division::even({own.size.value, 
 int bcast(const Asked& asked, const Given& given, int root) {
   LaidSide data(given);
   return run_collective(
-      asked, [&](const Communicator&) { return alike(data.size(), root); },
+      asked, [&](const Communicator&) { return with_types(alike(data.size(), root), given, nullptr); },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
         return data.find(comm.size(), comm.rank() != root);
@@ -73,7 +85,9 @@ int gather(const Asked& asked, const Given& from, const Given& to, int root) {
   return run_collective(
       asked,
       [&](const Communicator& comm) {
-        return alike(to.parts == Parts::varied ? Bytes{} : part_bytes(recv, send, comm.rank() == root), root);
+        const bool has_whole = comm.rank() == root;
+        const Bytes bytes = to.parts == Parts::varied ? Bytes{} : part_bytes(recv, send, has_whole);
+        return has_whole ? with_types(alike(bytes, root), to, &from) : with_types(alike(bytes, root), from, nullptr);
       },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
@@ -97,7 +111,9 @@ int scatter(const Asked& asked, const Given& from, const Given& to, int root) {
   return run_collective(
       asked,
       [&](const Communicator& comm) {
-        return alike(from.parts == Parts::varied ? Bytes{} : part_bytes(send, recv, comm.rank() == root), root);
+        const bool has_whole = comm.rank() == root;
+        const Bytes bytes = from.parts == Parts::varied ? Bytes{} : part_bytes(send, recv, has_whole);
+        return has_whole ? with_types(alike(bytes, root), from, &to) : with_types(alike(bytes, root), to, nullptr);
       },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
@@ -122,7 +138,7 @@ int allgather(const Asked& asked, const Given& from, const Given& to) {
       asked,
       [&](const Communicator& comm) {
         GivenAlike all = alike(recv.varies() ? Bytes{} : recv.division().elements(0).bytes());
-        if (!recv.varies()) return all;
+        if (!recv.varies()) return with_types(all, to, &from);
         std::vector<std::int64_t> bytes;
         for (int r = 0; r < comm.size(); ++r)
           bytes.push_back(static_cast<std::int64_t>(recv.division().elements(r).bytes().value));
@@ -147,7 +163,10 @@ int allgather(const Asked& asked, const Given& from, const Given& to) {
 int alltoall(const Asked& asked, const Given& from, const Given& to) {
   LaidSide send(from), recv(to);
   return run_collective(
-      asked, [&](const Communicator&) { return alike(recv.varies() ? Bytes{} : recv.division().elements(0).bytes()); },
+      asked,
+      [&](const Communicator&) {
+        return with_types(alike(recv.varies() ? Bytes{} : recv.division().elements(0).bytes()), to, &from);
+      },
       [&](const Communicator& comm) -> Status {
         IST_TRY(find(send, comm, false));
         return recv.find(comm.size(), true);

@@ -84,7 +84,7 @@ Status through_host_block(World& world, const Laid& laid, const PackPart& part, 
   if (Packing* const packing = world.kinds().find(packed.kind)->packing()) {
     PackWork work = work_for(laid, part, packed);
     work.rows = in_rows(world, work, *packing, rows_of_host);
-    if (work.rows) return by_device(world, work, *packing);
+    if (work.rows && by_device(world, work, *packing).ok()) return {};  // the processor can do what a driver refuses
   }
   const Bytes chunk = smaller(kHostChunk, packed.size);
   auto block = world.pool().take(chunk);

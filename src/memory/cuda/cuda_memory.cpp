@@ -31,7 +31,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
 }
 
 // Channels ended with the world. What is held goes back while there are tickets.
-CudaKind::~CudaKind() { run_lists_.let_go(true), quiet_.finish(); }
+CudaKind::~CudaKind() { refused_rows_.clear(), run_lists_.let_go(true), quiet_.finish(); }
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };

@@ -27,6 +27,7 @@
 #include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
 #include "memory/mailing.hpp"
+#include "memory/refused_rows.hpp"
 #include "memory/rows.hpp"
 #include "memory/stream_order.hpp"
 #include "memory/word_changes.hpp"
@@ -309,6 +310,7 @@ class CudaKind : public MemoryKind,
   CudaWindows windows_;
   CudaTurns turns_;
   CudaSpaces spaces_;
+  RefusedRows refused_rows_;
   struct Boxes {
     Piece memory;
     std::uint64_t given = 0;

@@ -40,6 +40,7 @@ bool CudaKind::reaches_rows(const CudaContext& context, const Form& form) const 
 
 const char* CudaKind::refuses_rows(const PackWork& work) {
   if (const char* const why = why_no_rows(*work.form)) return why;
+  if (const char* const why = refused_rows_.why()) return why;
   const auto locked = [this](const Piece& piece) { return piece.kind == KindId::cuda || context_of_locked(piece).ok(); };
   if (!locked(work.memory) || (work.packed.kind == KindId::host && !locked(work.packed)))
     return "one side is host memory that is not page-locked";
@@ -51,14 +52,17 @@ const char* CudaKind::refuses_rows(const PackWork& work) {
   return reaches_rows(**context, *work.form) ? nullptr : "the rows lie further apart than the device's copies reach";
 }
 
-// Between a device and the host.
+// Between a device and the host; what is in flight when the driver refuses goes on by blocks.
 Result<Ticket> CudaKind::rows_over_bus(const PackWork& work, const Ticket& after) {
   const Piece& on_device = work.memory.kind == KindId::cuda ? work.memory : work.packed;
   if (on_device.kind != KindId::cuda || (work.memory.kind != KindId::host && work.packed.kind != KindId::host))
     return Status{IST_ERR_ARGUMENT, "the cuda kind cannot copy rows between " + describe_piece(work.memory) + " and " +
                                         describe_piece(work.packed)};
+  if (refused_rows_.why() != nullptr && work.memory.kind != KindId::host) return refused_rows_.by_block(*this, work, after);
   Result<CudaContext*> context = context_of(on_device);
-  return context.ok() ? start_rows(**context, work, after) : Result<Ticket>{context.status()};
+  if (!context.ok()) return context.status();
+  auto rows = start_rows(**context, work, after);
+  return rows.ok() ? std::move(rows) : refused_rows_.instead(*this, work, after, rows.status());
 }
 
 Result<Ticket> CudaKind::start_rows(CudaContext& context, const PackWork& work, const Ticket& after) {

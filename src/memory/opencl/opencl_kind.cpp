@@ -11,6 +11,7 @@ Result<std::unique_ptr<MemoryKind>> make_opencl_kind() {
 }
 
 OpenclKind::~OpenclKind() {
+  refused_rows_.clear();
   for (const Promise& each : promises_)
     if (each.event) release_promise(each);
   for (cl_mem each : allocated_) api_.clReleaseMemObject(each);

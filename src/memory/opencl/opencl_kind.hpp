@@ -21,6 +21,7 @@
 #include "memory/opencl/opencl_programs.hpp"
 #include "memory/opencl/opencl_queues.hpp"
 #include "memory/opencl/opencl_spaces.hpp"
+#include "memory/refused_rows.hpp"
 
 namespace ist {
 
@@ -74,6 +75,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Result<Piece> create(cl_context context, int device, Bytes size);
   Result<Ticket> enqueue(cl_command_queue queue, const Piece& to, const Piece& from, cl_event after);
   Result<Ticket> pack_rows(const PackWork& work, const Ticket& after);
+  Result<Ticket> start_rows(const PackWork& work, const Ticket& after);
   Status enqueue_rows(cl_command_queue queue, const PackWork& work, const RowCopy& rows, cl_event after, cl_event* done);
   Result<cl_event> wait_for(const Ticket& after, cl_context context);
   // The ticket of a command that was enqueued, which is sent to the device.
@@ -88,6 +90,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   OpenclPacks packs_;
   OpenclQueues queues_;
   OpenclSpaces spaces_;
+  RefusedRows refused_rows_;
   std::mutex mutex_;
   std::vector<Promise> promises_;
   std::vector<std::uint32_t> free_places_;

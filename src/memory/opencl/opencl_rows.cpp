@@ -25,6 +25,7 @@ struct Side {
 
 const char* OpenclKind::refuses_rows(const PackWork& work) {
   if (const char* const why = why_no_rows(*work.form)) return why;
+  if (const char* const why = refused_rows_.why()) return why;
   const Piece& on_device = work.memory.kind == KindId::opencl ? work.memory : work.packed;
   if (on_device.kind != KindId::opencl) return "neither side is a device's memory";
   // clEnqueueCopyBufferRect wants equal pitches within one buffer, and a packed side has others; between two the tests failed beside Ubuntu 24.04's PoCL, why
@@ -36,10 +37,16 @@ const char* OpenclKind::refuses_rows(const PackWork& work) {
   return nullptr;
 }
 
-// One event after the other: the last one stands for all of them.
 Result<Ticket> OpenclKind::pack_rows(const PackWork& work, const Ticket& after) {
+  if (refused_rows_.why() != nullptr && work.memory.kind != KindId::host) return refused_rows_.by_block(*this, work, after);
   if (const char* const why = refuses_rows(work))
     return Status{IST_ERR_UNSUPPORTED, std::string{"rows by rectangles: "} + why};
+  auto rows = start_rows(work, after);
+  return rows.ok() ? std::move(rows) : refused_rows_.instead(*this, work, after, rows.status());
+}
+
+// One event after the other: the last one stands for all of them.
+Result<Ticket> OpenclKind::start_rows(const PackWork& work, const Ticket& after) {
   const bool in_rows = work.memory.kind == KindId::opencl;
   const Piece& on_device = in_rows ? work.memory : work.packed;
   const auto context = contexts_.context_of(memory_of(on_device));
