@@ -87,6 +87,7 @@ Status wait_until_on(const InStream& in, const void* address, const Condition& w
   SymmetricHeap& memory = in.heap().memory();
   const auto offset = memory.locate(address, Bytes{type.size});
   if (!offset.ok()) return offset.status();
+  IST_TRY(in.heap().kernels_wait());
   const WordWait wait{how_of(wanted.compare), type.is_signed, static_cast<std::uint64_t>(wanted.value),
                       in.heap().abort_word()};
   in.settle();
@@ -95,6 +96,7 @@ Status wait_until_on(const InStream& in, const void* address, const Condition& w
 
 Status meet_on(const InStream& in) {
   IST_TRY(in.heap().has_addresses());
+  IST_TRY(in.heap().kernels_meet());
   ist_team_view view{};
   in.heap().memory().fill(view);
   view.abort_word = in.heap().abort_word();
