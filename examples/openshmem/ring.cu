@@ -143,9 +143,9 @@ int wrong_numbers(const Symmetric& at, std::uint64_t rounds) {
 
 int run(const Symmetric& at, std::uint64_t rounds) {
   const int me = shmem_my_pe(), next = (me + 1) % shmem_n_pes();
-  ist_team_view view;
+  ist_device_view view;  // of which the team is for all that changes no word by an operation, whatever the links take
   cudaStream_t stream = nullptr;
-  if (shmemx_view(SHMEMX_KIND_CUDA, &view) != 0) {
+  if (shmemx_device_view(SHMEMX_KIND_CUDA, &view) != 0) {
     std::fprintf(stderr, "ring_cuda: %s\n", shmemx_error_text());
     shmem_global_exit(1);
   }
@@ -158,14 +158,18 @@ int run(const Symmetric& at, std::uint64_t rounds) {
   begin(at);
   // Once with nothing to do, so that it is loaded everywhere before one waits.
   for (const std::uint64_t turns : {std::uint64_t{0}, rounds}) {
-    go_round<<<1, 256, 0, stream>>>(view, at, 1, turns);
+    go_round<<<1, 256, 0, stream>>>(view.team, at, 1, turns);
     must(cudaGetLastError(), "go_round");
     must(cudaStreamSynchronize(stream), "cudaStreamSynchronize of the kernel's rounds");
     shmem_barrier_all();
   }
   wrong += ended_badly(at, "the kernel");
   wrong += me == 0 ? wrong_numbers(at, rounds) : 0;
-  wrong += in_team(at, stream);
+  if (view.desk == nullptr)
+    wrong += in_team(at, stream);
+  else
+    std::printf(
+        "ring_cuda: left out, views of teams: some link takes no atomic operations, which a team's view does not tell\n");
   must(cudaStreamDestroy(stream), "cudaStreamDestroy");
   return verdict("ring_cuda", wrong);
 }

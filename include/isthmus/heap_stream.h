@@ -2,15 +2,16 @@
  *
  * Who calls this : applications, from C or C++, beside heap.h; in C++ the members of Heap in heap.hpp.
  * Heaps          : of IST_KIND_CUDA; of any other IST_ERR_KIND.
- * Streams        : a CUstream or cudaStream_t of the heap's device on this PE (IST_ERR_ARGUMENT names both devices). What was put into the
- *                  stream before is over, on this device and in other PEs' parts, when the call's turn comes; what follows begins after it.
+ * Streams        : a CUstream or cudaStream_t of the heap's device on this PE (IST_ERR_ARGUMENT names both devices); 0, cudaStreamLegacy and
+ *                  cudaStreamPerThread are those of the heap's device, whichever is current. What was put into the stream before is over, on this device and in other PEs' parts, when the call's turn comes; what follows begins after it.
  *                  Nothing else is ordered: two streams are not, nor are other calls on the heap. All calls may be captured into graphs,
  *                  and replayed, once the same one was made on the heap outside of a capture, which loads its kernel; of a layout that is
  *                  not regular with the same layout and count (IST_ERR_NOT_CAPTURABLE). What such a graph needs stays as long as the heap.
  * Ownership      : buffers and addresses stay as they are until the stream has passed the call; the stream is the caller's. A heap is
  *                  destroyed when its streams have come past all of them.
  * Waiting        : ist_heap_wait_until_on and ist_heap_barrier_on hold the stream, by a kernel of one thread or warp that looks at memory of its
- *                  own device. Two PEs on one device are not refused: the device gives their processes turns of some milliseconds.
+ *                  own device. Where two PEs have one device their kernels need not run at once, but by turns of some milliseconds: a wait
+ *                  goes on by these, and the barrier, in which all kernels meet, is IST_ERR_UNSUPPORTED, naming both PEs.
  *                  A PE that dies ends the wait; what follows in the stream then runs on what is there, and the next call on the heap returns
  *                  IST_ERR_PEER_DEAD. As everywhere in CUDA, what is loaded lazily by a first launch may wait for such a kernel: set
  *                  CUDA_MODULE_LOADING=EAGER, or launch everything once before.

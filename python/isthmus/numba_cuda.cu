@@ -7,8 +7,8 @@ using i32 = int32_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
 
-// A view's fields, in its order.
-#define TEAM i32 pe, i32 pes, u64 base, u64 stride, u64 bytes, u64 sync, u64 sync_bytes, u64 abort_word
+// A view's fields, in its order, and the desk of an ist_device_view: null, or a byte for each PE, other than 0 where no atomic operation gets.
+#define TEAM i32 pe, i32 pes, u64 base, u64 stride, u64 bytes, u64 sync, u64 sync_bytes, u64 abort_word, u64 desk
 #define VIEW \
   ist_team_view { pe, pes, (unsigned char*)base, stride, bytes, sync, sync_bytes, (const volatile u32*)abort_word }
 
@@ -26,6 +26,14 @@ enum { kThread, kWarp, kBlock, kGrid };
 __device__ __forceinline__ bool fits(const ist_team_view& view, u64 mine, u64 length, i32 to) {
   const u64 offset = mine - (u64)part_of(view, view.pe);
   return to >= 0 && to < view.pes && offset <= view.bytes && length <= view.bytes - offset;
+}
+
+// Atomic operations get to the words of that PE.
+__device__ __forceinline__ bool changes(i32 pes, u64 desk, i32 to) {
+  return to >= 0 && to < pes && (desk == 0 || ((const unsigned char*)desk)[to] == 0);
+}
+__device__ __forceinline__ bool can(i32 how, i32 pes, u64 desk, i32 to) {
+  return how == (i32)Signal::set || (how == (i32)Signal::add && changes(pes, desk, to));
 }
 
 template <class Crew>
@@ -83,7 +91,8 @@ extern "C" __device__ int ist_numba_get(i32* result, TEAM, u64 into, u64 room, u
 extern "C" __device__ int ist_numba_put_signal(i32* result, TEAM, u64 mine, u64 room, u64 source, u64 length, u64 word,
                                                u64 value, i32 to, i32 how, i32 crew) {
   const ist_team_view view = VIEW;
-  const bool right = room == length && fits(view, mine, length, to) && fits(view, word, 8, to) && word % 8 == 0;
+  const bool right =
+      room == length && fits(view, mine, length, to) && fits(view, word, 8, to) && word % 8 == 0 && can(how, pes, desk, to);
   *result = (i32)(right ? BY_CREW(Status::misuse, put_signal_all, view, mine, source, length, word, value, how, to)
                         : Status::misuse);
   return 0;
@@ -91,7 +100,7 @@ extern "C" __device__ int ist_numba_put_signal(i32* result, TEAM, u64 mine, u64 
 
 extern "C" __device__ int ist_numba_signal(i32* result, TEAM, u64 word, u64 value, i32 to, i32 how) {
   const ist_team_view view = VIEW;
-  const bool right = fits(view, word, 8, to) && word % 8 == 0;
+  const bool right = fits(view, word, 8, to) && word % 8 == 0 && can(how, pes, desk, to);
   if (right) signal(view, (u64*)word, value, (Signal)how, to);
   *result = (i32)(right ? Status::ok : Status::misuse);
   return 0;
@@ -110,6 +119,11 @@ extern "C" __device__ int ist_numba_wait_until(i32* result, TEAM, u64 word, i32 
 extern "C" __device__ int ist_numba_barrier(i32* result, TEAM, u64 deadline, i32 crew) {
   const ist_team_view view = VIEW;
   *result = (i32)BY_CREW(BY_GRID(barrier, view, deadline), barrier, view, deadline);
+  return 0;
+}
+
+extern "C" __device__ int ist_numba_changes_words(i32* result, i32 pes, u64 desk, i32 to) {
+  *result = changes(pes, desk, to) ? 1 : 0;
   return 0;
 }
 

@@ -13,7 +13,8 @@
 It is isthmus/device.cuh behind the names of docs/in-kernel.md, compiled by NVRTC when a kernel that uses it is. Arrays have no gaps; those named
 `mine` lie in the heap, and mean the same place of PE `pe`. A word is the first element of an array of integers of 4 or 8 bytes. Calls with a
 `crew` are made by all its threads: THREAD (one alone), WARP, or BLOCK, whose threads are numbered in one dimension; put, get and barrier also by a
-GRID, of which all blocks must be on the GPU at once. Nothing is raised in a kernel: calls give OK, PEER_DEAD, LATE, or MISUSE (bytes that differ, a place outside of the heap, a PE that there is none: nothing was done).
+GRID, of which all blocks must be on the GPU at once. Nothing is raised in a kernel: calls give OK, PEER_DEAD, LATE, or MISUSE (bytes that differ, a place outside of the heap, a PE that there is none, an ADD to
+a word that no atomic operation gets to: nothing was done).
 """
 import pathlib as _pathlib
 import struct as _struct
@@ -45,7 +46,7 @@ SET, ADD = 0, 1
 
 
 class Team(_typing.NamedTuple):
-    """An ist_team_view, by value: kernels read pe and pes of it."""
+    """An ist_team_view, by value, and where the view tells which words change: kernels read pe and pes of it."""
     pe: int
     pes: int
     base: int
@@ -54,21 +55,23 @@ class Team(_typing.NamedTuple):
     sync: int
     sync_bytes: int
     abort_word: int
+    desk: int
 
 
 def team(heap):
-    """What kernels take of a CUDA heap; void once the heap or its world is closed."""
+    """What kernels take of a CUDA heap; void once the heap or its world is closed. Also where no atomic operation gets to some PE's words, which
+    changes_words tells: what only stores and waits needs none."""
     if heap.kind != "cuda":
         raise ValueError(f"isthmus.numba_cuda: kernels reach a heap of CUDA memory, and this one is of {heap.kind} memory; "
                          "make one with comm.heap('cuda', nbytes)")
-    pe, pes, *rest = _struct.unpack("=ii6Q", heap.view())
-    return Team(_np.int32(pe), _np.int32(pes), *map(_np.uint64, rest))
+    pe, pes, *rest, _shift, _ring, desk = _struct.unpack("=ii6QqQQ", heap.device_view())
+    return Team(_np.int32(pe), _np.int32(pes), *map(_np.uint64, rest), _np.uint64(desk))
 
 
 # ---- the functions of numba_cuda.cu ----
 
 _CODE = _source(_flattened((_pathlib.Path(__file__).absolute().parent / "numba_cuda.cu").read_text()), name="isthmus.numba_cuda")
-_TEAM = "int32, int32, uint64, uint64, uint64, uint64, uint64, uint64"
+_TEAM = "int32, int32, uint64, uint64, uint64, uint64, uint64, uint64, uint64"
 
 
 def _function(name, result, arguments):
@@ -89,6 +92,7 @@ _compare_swap32 = _function("compare_swap32", "uint32", "uint64, uint32, uint32"
 _compare_swap64 = _function("compare_swap64", "uint64", "uint64, uint64, uint64")
 _fetch32 = _function("fetch32", "uint32", "uint64")
 _fetch64 = _function("fetch64", "uint64", "uint64")
+_changes_words = _function("changes_words", "int32", "int32, uint64, int32")
 _fence = _function("fence", "int32", "")
 _quiet = _function("quiet", "int32", "")
 
@@ -163,9 +167,16 @@ def _far(team, mine, pe):
 # ---- by one thread ----
 
 @_device
+def changes_words(team, pe):
+    """Whether atomic operations get to that PE's words: not over every link that is no NVLink. Where none do, ADD is a MISUSE, fetch_add,
+    swap and compare_swap change nothing and give 0, and all other calls are as ever."""
+    return _changes_words(team.pes, team.desk, _np.int32(pe)) != 0
+
+
+@_device
 def signal(team, mine, value, pe, how=SET):
     """Sets that word of 8 bytes there, or adds to it, after everything that this thread stored or learned of at a meeting."""
-    return _signal(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word,
+    return _signal(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word, team.desk,
                    _signal_address(mine), _np.uint64(value), _np.int32(pe), _np.int32(how))
 
 
@@ -192,6 +203,8 @@ def fetch(team, mine, pe):
 @_device
 def fetch_add(team, mine, value, pe):
     """Adds to that word there, atomically with every other device's atomics and in no order with anything else; gives what was there."""
+    if not changes_words(team, pe):
+        return mine.dtype.type(0)
     if abs(_kind(mine)) == 4:
         return mine.dtype.type(_fetch_add32(_far(team, mine, pe), _np.uint32(value)))
     return mine.dtype.type(_fetch_add64(_far(team, mine, pe), _np.uint64(value)))
@@ -200,6 +213,8 @@ def fetch_add(team, mine, value, pe):
 @_device
 def swap(team, mine, value, pe):
     """Sets that word there; gives what was there."""
+    if not changes_words(team, pe):
+        return mine.dtype.type(0)
     if abs(_kind(mine)) == 4:
         return mine.dtype.type(_swap32(_far(team, mine, pe), _np.uint32(value)))
     return mine.dtype.type(_swap64(_far(team, mine, pe), _np.uint64(value)))
@@ -208,6 +223,8 @@ def swap(team, mine, value, pe):
 @_device
 def compare_swap(team, mine, expected, wanted, pe):
     """Sets that word there to wanted if it is expected; gives what was there."""
+    if not changes_words(team, pe):
+        return mine.dtype.type(0)
     if abs(_kind(mine)) == 4:
         return mine.dtype.type(_compare_swap32(_far(team, mine, pe), _np.uint32(expected), _np.uint32(wanted)))
     return mine.dtype.type(_compare_swap64(_far(team, mine, pe), _np.uint64(expected), _np.uint64(wanted)))
@@ -218,21 +235,21 @@ def compare_swap(team, mine, expected, wanted, pe):
 @_device
 def put(team, mine, source, pe, crew=BLOCK):
     """Stores source to PE pe's copy of mine, which has as many bytes; posted: a fence, a signal or a barrier comes after it."""
-    return _put(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word,
+    return _put(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word, team.desk,
                 _address(mine), _np.uint64(mine.nbytes), _address(source), _np.uint64(source.nbytes), _np.int32(pe), _np.int32(crew))
 
 
 @_device
 def get(team, into, mine, pe, crew=BLOCK):
     """Loads PE pe's copy of mine; other threads of the block read it after the next meeting."""
-    return _get(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word,
+    return _get(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word, team.desk,
                 _address(into), _np.uint64(into.nbytes), _address(mine), _np.uint64(mine.nbytes), _np.int32(pe), _np.int32(crew))
 
 
 @_device
 def put_signal(team, mine, source, word, value, pe, how=SET, crew=BLOCK):
     """A put, and then that word of 8 bytes there is set, or added to: who waits for it finds the bytes."""
-    return _put_signal(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word,
+    return _put_signal(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word, team.desk,
                        _address(mine), _np.uint64(mine.nbytes), _address(source), _np.uint64(source.nbytes), _signal_address(word),
                        _np.uint64(value), _np.int32(pe), _np.int32(how), _np.int32(crew))
 
@@ -241,12 +258,12 @@ def put_signal(team, mine, source, word, value, pe, how=SET, crew=BLOCK):
 def wait_until(team, word, compare, value, deadline=0, crew=BLOCK):
     """Until the own word compares so (EQ, NE, GT, GE, LT, LE) with value, for so many nanoseconds (0: for ever). Looked at by one thread of
     the crew; all threads learn how it ended, and see what the word's writer had stored before it."""
-    return _wait_until(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word,
+    return _wait_until(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word, team.desk,
                        _address(word), _kind(word), _np.int32(compare), _np.uint64(value), _np.uint64(deadline), _np.int32(crew))
 
 
 @_device
 def barrier(team, deadline=0, crew=BLOCK):
     """All PEs meet, one crew of each; what was stored before is seen by all afterwards. After an end that is not OK the team meets no more."""
-    return _barrier(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word,
+    return _barrier(team.pe, team.pes, team.base, team.stride, team.bytes, team.sync, team.sync_bytes, team.abort_word, team.desk,
                     _np.uint64(deadline), _np.int32(crew))

@@ -46,6 +46,8 @@ class Space {
   virtual Status changes_words_of(Rank) const { return {}; }
   // The same for kernels of this device, as far as it is known: ok where nobody knows that theirs are torn.
   virtual Status kernels_change_words_of(Rank) const { return {}; }
+  // Is that rank's part on the same device as the own one? Two processes' kernels need not run there at once. Of ranks that were met.
+  virtual bool shares_device_with(Rank) const { return false; }
   // A place of the own part where kinds name memory by objects: each stretch that was made is one, and nothing goes on from one to the next.
   struct Named {
     std::uint64_t object = 0;  // 0: memory is named by addresses

@@ -12,6 +12,8 @@ using namespace rank_test;
 
 #define NEEDS_A_DEVICE() \
   if (devices() == 0) GTEST_SKIP() << "not covered here: heaps in streams, which take a CUDA device"
+#define NEEDS_A_DEVICE_EACH() \
+  if (devices() < size()) GTEST_SKIP() << "not covered here: streams that meet, where each rank has a CUDA device"
 
 std::uint64_t seed_of(int pe, std::uint64_t what) { return what * 1000 + static_cast<std::uint64_t>(pe); }
 std::uint64_t* as_word(unsigned char* address) { return reinterpret_cast<std::uint64_t*>(address); }
@@ -61,7 +63,7 @@ TEST(HeapStreams, bytes_come_before_their_signal) {
 }
 
 TEST(HeapStreams, gets_follow_a_barrier_of_all) {
-  NEEDS_A_DEVICE();
+  NEEDS_A_DEVICE_EACH();
   const TestHeap heap(IST_KIND_CUDA);
   const Stream stream;
   constexpr std::size_t kBytes = 5001;
@@ -78,7 +80,7 @@ TEST(HeapStreams, gets_follow_a_barrier_of_all) {
 }
 
 TEST(HeapStreams, graphs_are_replayed_with_other_bytes) {
-  NEEDS_A_DEVICE();
+  NEEDS_A_DEVICE_EACH();
   const TestHeap heap(IST_KIND_CUDA);
   const Stream stream;
   constexpr std::size_t kBytes = 4099;
@@ -104,6 +106,20 @@ TEST(HeapStreams, graphs_are_replayed_with_other_bytes) {
     ASSERT_EQ(found, turn);
     together();
   }
+}
+
+// On one device two processes' kernels need not run at once: they do not meet there, which every rank hears, and a wait goes on.
+TEST(HeapStreams, do_not_meet_in_kernels_where_ranks_have_one_device) {
+  NEEDS_A_DEVICE();
+  if (devices() >= size()) GTEST_SKIP() << "not covered here: ranks that have one device";
+  const TestHeap heap(IST_KIND_CUDA);
+  const Stream stream;
+  std::uint64_t* const word = as_word(heap.alloc(8));
+  heap.store(reinterpret_cast<unsigned char*>(word), Bytes(8, 0));
+  expect_error(IST_ERR_UNSUPPORTED, "have one device", ist_heap_barrier_on(heap, stream.get()));
+  IST_OK_OR_FAIL(ist_heap_put_signal_on(heap, stream.get(), word, ist_host(nullptr), 0, word, 3, IST_SIGNAL_SET, right()));
+  IST_OK_OR_FAIL(ist_heap_wait_until_on(heap, stream.get(), word, IST_UINT64, IST_COMPARE_EQ, 3));
+  all_waited(stream);
 }
 
 TEST(HeapStreams, layouts_lie_on_one_side) {

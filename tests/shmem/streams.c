@@ -20,7 +20,9 @@ static driver_call driver(const char* name) {
 }
 
 static int handled;
+static char cause_was[512];
 static void handler(const char* call, int pe, const char* cause) {
+  snprintf(cause_was, sizeof cause_was, "%s", cause);
   handled += strncmp(call, "shmemx_", 7) == 0 && pe == me && strlen(cause) > 10;
 }
 
@@ -34,7 +36,7 @@ static uint64_t counted(const char* call) {
   return as.found == NULL ? 0 : as.count(call);
 }
 
-static void signals(unsigned char* device, unsigned char* own) {
+static void signals(unsigned char* device, unsigned char* own, int shared) {
   uint64_t* const word = (uint64_t*)device;
   const uint64_t none = 0;
   shmem_putmem(word, &none, sizeof none, me);
@@ -46,7 +48,7 @@ static void signals(unsigned char* device, unsigned char* own) {
       shmem_putmem_signal(device + 64, own, 1000, word, value, SHMEM_SIGNAL_SET, right);
     else
       shmem_putmem_signal_nbi(device + 64, own, 1000, word, value, SHMEM_SIGNAL_SET, right);
-    if (driver("fake_cuda_calls") != NULL)
+    if (driver("fake_cuda_calls") != NULL && !shared) /* else short copies go in rows */
       CHECK(counted("cuMemcpyAsync") == copies + 1 && counted("cuStreamWriteValue64_v2") == stores + 1);
     CHECK(shmem_signal_wait_until(word, SHMEM_CMP_EQ, value) == value);
     shmem_getmem(own, device + 64, 1000, me);
@@ -109,6 +111,48 @@ static void signals_in_stream(unsigned char* device, unsigned char* host, unsign
   shmem_free(words);
 }
 
+/* Where two PEs have one device their kernels need not run at once: a stream is not held by one. */
+static void refused_on_one_device(int beside) {
+  uint64_t* const word = (uint64_t*)shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, sizeof(uint64_t));
+  CHECK(word != NULL);
+  handled = 0;
+  shmemx_set_error_handler(handler);
+  shmemx_signal_wait_until_on_stream(word, SHMEM_CMP_EQ, 0, NULL);
+  shmemx_set_error_handler(NULL);
+  CHECK(handled == beside);
+  if (beside)
+    CHECK_OF(strstr(cause_was, "have one device") != NULL && strstr(cause_was, "wait on the host") != NULL, cause_was);
+  shmem_barrier_all();
+  shmem_free(word);
+}
+
+/* Of the own device, whichever is current: a copy behind a wait takes what is there when that is over, and nothing is in the other device's. */
+static void default_streams(unsigned char* device, unsigned char* own, void* other) {
+  uint64_t* const word = (uint64_t*)shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, sizeof(uint64_t));
+  CHECK(word != NULL);
+  for (uintptr_t stream = 0; stream <= 2; ++stream) { /* 0, cudaStreamLegacy, cudaStreamPerThread */
+    void* const handle = (void*)stream;
+    void* popped = NULL;
+    const uint64_t value = stream + 1;
+    fill(own, 1000, 90 + (uint64_t)me);
+    shmem_putmem(device, own, 1000, me);
+    CHECK(driver("cuCtxPushCurrent_v2")(other, 0) == 0);
+    shmemx_signal_wait_until_on_stream(word, SHMEM_CMP_GE, value, handle);
+    shmemx_getmem_on_stream(device + BYTES, device, 1000, me, handle);
+    shmemx_quiet_on_stream(handle);
+    CHECK(driver("cuStreamSynchronize")(handle, 0) == 0);
+    CHECK(driver("cuCtxPopCurrent_v2")(&popped, 0) == 0 && popped == other);
+    fill(own, 1000, 10 * value + (uint64_t)me);
+    shmem_putmem(device, own, 1000, me);
+    shmem_signal_set(word, value, me);
+    CHECK(driver("cuStreamSynchronize")(handle, 0) == 0);
+    shmem_getmem(own, device + BYTES, 1000, me);
+    CHECK(filled(own, 1000, 10 * value + (uint64_t)me));
+  }
+  shmem_barrier_all();
+  shmem_free(word);
+}
+
 static unsigned char* part_at(const ist_team_view* view, int pe, const void* own) {
   return (unsigned char*)((uintptr_t)own + (uint64_t)(int64_t)(pe - view->pe) * view->stride);
 }
@@ -155,6 +199,34 @@ static void views(unsigned char* device, unsigned char* host) {
   shmem_team_destroy(team);
 }
 
+static void copies(unsigned char* device, unsigned char* host, unsigned char* own, void* stream) {
+  for (int round = 0; round < ROUNDS; ++round) {
+    fill(own, BYTES, 1000 * (uint64_t)round + (uint64_t)me);
+    memset(host, 0xee, BYTES);
+    shmem_barrier_all();
+    shmemx_putmem_on_stream(device, own, BYTES, right, stream); /* the host's, to a device */
+    shmemx_barrier_all_on_stream(stream);
+    shmemx_getmem_on_stream(device + BYTES, device, BYTES, right, stream); /* from a device to a device */
+    shmemx_barrier_all_on_stream(stream);
+    shmemx_putmem_on_stream(host, device + BYTES, BYTES, right, stream); /* from a device to another PE's heap of the host */
+    shmemx_barrier_all_on_stream(stream);
+    CHECK(driver("cuStreamSynchronize")(stream, 0) == 0);
+    CHECK(filled(host, BYTES, 1000 * (uint64_t)round + (uint64_t)left));
+    shmem_getmem(own, device, BYTES, me);
+    CHECK(filled(own, BYTES, 1000 * (uint64_t)round + (uint64_t)left));
+  }
+}
+
+/* Where no atomic operation crosses a link: a team's view would not tell, and a view for kernels does; to meet needs none. */
+static void without_atomics(unsigned char* host, void* stream) {
+  ist_team_view team;
+  ist_device_view kernels;
+  meet(host, stream, 0);
+  CHECK(shmemx_view(SHMEMX_KIND_CUDA, &team) == -1 && strstr(shmemx_error_text(), "atomic operations") != NULL);
+  CHECK(shmemx_device_view(SHMEMX_KIND_CUDA, &kernels) == 0 && kernels.desk != NULL && kernels.team.pe == me);
+  shmem_barrier_all();
+}
+
 int main(void) {
   shmem_init();
   find_pes();
@@ -177,26 +249,27 @@ int main(void) {
   unsigned char* const device = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, 2 * BYTES);
   CHECK(device != NULL);
   if (device == NULL) return done();
-  meet(host, stream, getenv("FAKE_CUDA_LINKS") != NULL);
+  if (getenv("FAKE_CUDA_ATOMICS") != NULL) {
+    without_atomics(host, stream);
+    return done();
+  }
+  const int shared = devices < pes;
+  meet(host, stream, shared || getenv("FAKE_CUDA_LINKS") != NULL);
   if (getenv("FAKE_CUDA_LINKS") != NULL) return done(); /* where no stream gets to other parts */
   unsigned char* const own = (unsigned char*)malloc(BYTES);
-  for (int round = 0; round < ROUNDS; ++round) {
-    fill(own, BYTES, 1000 * (uint64_t)round + (uint64_t)me);
-    memset(host, 0xee, BYTES);
-    shmem_barrier_all();
-    shmemx_putmem_on_stream(device, own, BYTES, right, stream); /* the host's, to a device */
-    shmemx_barrier_all_on_stream(stream);
-    shmemx_getmem_on_stream(device + BYTES, device, BYTES, right, stream); /* from a device to a device */
-    shmemx_barrier_all_on_stream(stream);
-    shmemx_putmem_on_stream(host, device + BYTES, BYTES, right, stream); /* from a device to another PE's heap of the host */
-    shmemx_barrier_all_on_stream(stream);
-    CHECK(driver("cuStreamSynchronize")(stream, 0) == 0);
-    CHECK(filled(host, BYTES, 1000 * (uint64_t)round + (uint64_t)left));
-    shmem_getmem(own, device, BYTES, me);
-    CHECK(filled(own, BYTES, 1000 * (uint64_t)round + (uint64_t)left));
+  copies(device, host, own, stream);
+  signals(device, own, shared);
+  if (shared)
+    refused_on_one_device(me >= devices || me + devices < pes);
+  else
+    signals_in_stream(device, host, own, stream);
+  if (!shared && devices > 1) {
+    void* other = NULL;
+    CHECK(driver("cuDevicePrimaryCtxRetain")(&other, (uintptr_t)((own_device + 1) % devices)) == 0);
+    default_streams(device, own, other);
+  } else if (me == 0) {
+    printf("left out, default streams beside another device's: %d of them for %d PEs\n", devices, pes);
   }
-  signals(device, own);
-  signals_in_stream(device, host, own, stream);
   views(device, host);
   handled = 0;
   shmemx_set_error_handler(handler);

@@ -115,6 +115,7 @@ Status wait_until_on(const InStream& in, const void* address, const Condition& w
 
 Status meet_on(const InStream& in) {
   IST_TRY(in.heap().has_addresses());
+  IST_TRY(in.heap().kernels_meet());
   ist_team_view view{};
   in.heap().memory().fill(view);
   view.abort_word = in.heap().abort_word();

@@ -87,19 +87,22 @@ Status CollectiveHeap::open(const Wanted& wanted) {
 }
 
 // Words alone are not worth a refusal of the heap: where a PE may have no thread for it, changes of those words are refused, by name.
-Result<bool> CollectiveHeap::is_anyone_served(bool by_owners) const {
+Result<bool> CollectiveHeap::is_anyone_served(bool by_owners) {
   if (by_owners) return true;
   struct Needs {
     std::uint32_t parts = 0, words = 0, has_no_thread = 0;
+    std::int32_t beside = -1;
   };
   Needs mine;
   mine.has_no_thread = world().settings().single_threaded() ? 1 : 0;
   for (int pe = 0; pe < comm().size(); ++pe) {
     if (!unreached_of(Pe{pe}).ok()) mine.parts = 1;
     if (!changes_words_of(Pe{pe}).ok()) mine.words = 1;
+    if (mine.beside < 0 && pe != comm().rank() && memory_->space().shares_device_with(rank_of(Pe{pe}))) mine.beside = pe;
   }
   std::vector<Needs> all;
   IST_TRY(exchange(comm(), "ist_heap_create", mine, all));
+  for (const Needs& each : all) beside_.push_back(each.beside);
   const auto any = [&](std::uint32_t Needs::*what) {
     return std::any_of(all.begin(), all.end(), [&](const Needs& each) { return each.*what != 0; });
   };
@@ -153,6 +156,20 @@ Status CollectiveHeap::has_addresses(Pe pe) const {
 
 Status CollectiveHeap::has_addresses() const {
   for (int pe = 0; pe < comm().size(); ++pe) IST_TRY(has_addresses(Pe{pe}));
+  return {};
+}
+
+Status CollectiveHeap::one_device(int pe) const {
+  const int other = beside_.empty() ? -1 : beside_[static_cast<std::size_t>(pe)];
+  if (other < 0) return {};
+  return {IST_ERR_UNSUPPORTED,
+          pe_text(pe) + " and " + pe_text(other) +
+              " have one device, where kernels of two processes need not run at once, so that they cannot meet in streams; "
+              "meet on the host (ist_heap_barrier), or give each PE a device of its own (ISTHMUS_DEVICE)"};
+}
+
+Status CollectiveHeap::kernels_meet() const {
+  for (int pe = 0; pe < comm().size(); ++pe) IST_TRY(one_device(pe));
   return {};
 }
 

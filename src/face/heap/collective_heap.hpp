@@ -87,6 +87,9 @@ class CollectiveHeap final : public Team {
   Status has_addresses(Pe pe) const;
   Status has_addresses() const;
   void look_at_board() override;
+  // Why all PEs' kernels may not wait for each other: two have one device, where two processes' kernels need not run at once. ok where each PE
+  // has its own. The same at all PEs.
+  Status kernels_meet() const;
 
  private:
   CollectiveHeap(World& world, std::unique_ptr<Communicator> comm)
@@ -100,8 +103,9 @@ class CollectiveHeap final : public Team {
   // Whose memory is in reach is found out with every other PE. What this PE's device does not reach is in unreached_.
   Status meet(Space& space);
   Status meet(Space& space, int pe, const SpaceCard& card);
-  // Is anybody's part served, or are words of it?
-  Result<bool> is_anyone_served(bool by_owners) const;
+  // Is anybody's part served, or are words of it? And who shares a device with whom.
+  Result<bool> is_anyone_served(bool by_owners);
+  Status one_device(int pe) const;
   const Status& unreached_of(Pe pe) const { return unreached_[static_cast<std::size_t>(pe.value)]; }
   Status zero(Offset offset, Bytes size);
   Status lost_in_barrier() const;
@@ -113,6 +117,7 @@ class CollectiveHeap final : public Team {
   Bytes page_;
   std::unique_ptr<PartService> service_;  // where some PE's device does not reach another's part, or its words
   std::vector<Status> unreached_;         // why this PE's device does not reach that PE's part; ok where it does
+  std::vector<std::int32_t> beside_;      // by PEs: the first other one whose part is on the same device, or -1
   DeviceView device_view_;                // of the memory
   std::mutex kept_mutex_;
   std::vector<SharedShape> kept_;

@@ -1,10 +1,12 @@
 // Puts, gets and barriers in the order of a CUDA stream: the calls return at once, and what they do is done when the stream comes to it.
 //
 // A copy is the driver's, to or from where this process has the other PE's part. Signals, waits for them and barriers are those of the heap of
-// CUDA memory (isthmus/heap_stream.h), which need no processor. Where there is no such heap that all PEs reach, a barrier is a function of the
-// host that the stream calls: everything before it in the stream is over then, and what follows begins when all PEs' streams have come as far.
+// CUDA memory (isthmus/heap_stream.h), which need no processor. Where there is no such heap that all PEs reach, or where two PEs have one device,
+// a barrier is a function of the host that the stream calls: everything before it in the stream is over then, and what follows begins when all
+// PEs' streams have come as far. A default stream is that of the PE's own device, where the heap is, whichever device is current.
 #include <isthmus/heap_stream.h>
 
+#include <mutex>
 #include <string>
 
 #include "face/shmem/copies.hpp"
@@ -22,6 +24,57 @@ namespace {
 
 #if ISTHMUS_HAVE_CUDA
 
+bool is_default(void* stream) {
+  const auto handle = static_cast<CUstream>(stream);
+  return handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
+// Of which device that memory is; the library holds its primary context for as long as the world.
+Result<CUcontext> context_at(const CudaApi& api, std::uintptr_t address) {
+  int ordinal = -1;
+  CUpointer_attribute asked = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+  void* answer = &ordinal;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUresult result = api.cuPointerGetAttributes(1, &asked, &answer, static_cast<CUdeviceptr>(address));
+  if (result == CUDA_SUCCESS) result = api.cuDeviceGet(&device, ordinal);
+  if (result == CUDA_SUCCESS) result = api.cuDevicePrimaryCtxRetain(&context, device);
+  if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuDevicePrimaryCtxRetain of this PE's own device");
+  api.cuDevicePrimaryCtxRelease_v2(device);
+  return context;
+}
+
+// Where the PE's own device has its memory, the heap's, too. Of the heap nothing is allocated or freed for it: both may wait for streams, of
+// which one may wait for what this thread does next. Before there is a heap no stream waits for a signal.
+Result<CUcontext> own_context(const CudaApi& api) {
+  static std::mutex mutex;
+  static CUcontext found = nullptr;
+  static int world_of_it = 0;
+  const std::lock_guard lock(mutex);
+  if (world_of_it == world().number()) return found;
+  ist_buffer byte{};
+  std::uintptr_t address = world().device_heap(kOnCuda).begin;
+  if (address == 0) {
+    if (ist_memory_alloc(world().handle(), IST_KIND_CUDA, IST_OWN_DEVICE, 1, &byte) != IST_OK)
+      return Status{IST_ERR_DEVICE, std::string{"a default stream is of this PE's own device: "} + ist_error_text()};
+    address = static_cast<std::uintptr_t>(byte.object + byte.offset);
+  }
+  const auto context = context_at(api, address);
+  if (byte.object != 0) static_cast<void>(ist_memory_free(world().handle(), byte));
+  if (!context.ok()) return context.status();
+  found = *context;
+  world_of_it = world().number();
+  return found;
+}
+
+Result<CUcontext> context_of(const CudaApi& api, void* stream) {
+  if (is_default(stream)) return own_context(api);
+  CUcontext context = nullptr;
+  if (const CUresult result = api.cuStreamGetCtx(static_cast<CUstream>(stream), &context); result != CUDA_SUCCESS)
+    return cuda_error(api, result, "cuStreamGetCtx of the stream");
+  return context;
+}
+
 // In the stream's own context, whatever is current. False: fail() was called.
 template <class What>
 bool in_stream(const char* call, void* stream, const char* name, const What& what) {
@@ -32,10 +85,9 @@ bool in_stream(const char* call, void* stream, const char* name, const What& wha
   static const auto* const driver = new Result<CudaApi>(load_cuda_api());
   if (!driver->ok()) return refuse(driver->status());
   const CudaApi& api = **driver;
-  CUcontext context = nullptr;
-  if (const CUresult result = api.cuStreamGetCtx(static_cast<CUstream>(stream), &context); result != CUDA_SUCCESS)
-    return refuse(cuda_error(api, result, "cuStreamGetCtx of the stream"));
-  const DriverScope scope(api, context);
+  const auto context = context_of(api, stream);
+  if (!context.ok()) return refuse(context.status());
+  const DriverScope scope(api, *context);
   if (!scope.status().ok()) return refuse(scope.status());
   const CUresult result = what(api);
   return result == CUDA_SUCCESS || refuse(cuda_error(api, result, name));
@@ -76,7 +128,7 @@ void barrier_by_host(const char* call, void*) { fail(call, kWithout); }
 
 #endif
 
-// All PEs find the same. IST_ERR_UNSUPPORTED is more PEs than meet in streams, or a driver without what that takes.
+// All PEs find the same. IST_ERR_UNSUPPORTED is more PEs than meet in streams, two of them on one device, or a driver without what that takes.
 void barrier(const char* call, void* stream) {
   const DeviceHeap cuda = world().device_heap(kOnCuda);
   if (cuda.heap == nullptr || !world().meets_in_streams(kOnCuda)) return barrier_by_host(call, stream);

@@ -319,9 +319,9 @@ bool World::open_device_heap(const char* call, std::size_t number, std::size_t b
     return false;
   }
   made = {heap, reinterpret_cast<std::uintptr_t>(first), room};
-  // A PE that reaches all parts may be beside one that does not.
-  ist_team_view view{};
-  meets_[number] = number == kOnCuda && all_say(call, ist_heap_view(heap, &view) == IST_OK);
+  // A PE that reaches all parts may be beside one that does not. A barrier only stores, so that atomic operations need not get there.
+  ist_device_view view{};
+  meets_[number] = number == kOnCuda && all_say(call, ist_heap_device_view(heap, IST_OWN_DEVICE, &view) == IST_OK);
   device_bytes_[number].store(room, std::memory_order_release);
   hot.devices.store(true, std::memory_order_release);
   for (Span& each : hot.spans) each.direct.store(0, std::memory_order_release);

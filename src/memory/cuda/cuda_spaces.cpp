@@ -125,7 +125,10 @@ SpaceCard CudaSpace::card() {
 Status CudaSpace::meet(Rank rank, const SpaceCard& card) {
   DeviceCard theirs;
   std::memcpy(&theirs, card.data(), sizeof theirs);
-  if (theirs.device == spaces_.contexts_.uuid(home_.device)) return {};
+  if (theirs.device == spaces_.contexts_.uuid(home_.device)) {
+    beside_.insert(rank.value);
+    return {};
+  }
   if (const Status lack = spaces_.atomics_between(home_, theirs.device, rank); !lack.ok())
     lack_[rank.value] = {lack, lack.code() == IST_ERR_UNSUPPORTED && spaces_.contexts_.ordinal_of(theirs.device) >= 0};
   Loan loan;

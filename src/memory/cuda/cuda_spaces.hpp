@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "memory/cuda/cuda_homes.hpp"
@@ -63,6 +64,7 @@ class CudaSpace : public Space {
   Status meet(Rank rank, const SpaceCard& card) override;
   Status changes_words_of(Rank rank) const override;
   Status kernels_change_words_of(Rank rank) const override;
+  bool shares_device_with(Rank rank) const override { return beside_.count(rank.value) != 0; }
   Result<FileDescriptor> make(Offset from, Bytes size) override;
   Status attach(Pe pe, Offset from, Bytes size, const FileDescriptor& descriptor) override;
   void take_back(Offset from, Bytes size) override;
@@ -90,6 +92,7 @@ class CudaSpace : public Space {
     bool is_known;
   };
   std::map<std::int32_t, Lack> lack_;  // by ranks
+  std::set<std::int32_t> beside_;      // ranks whose part is on this device
   std::atomic<bool> ends_{false};
 };
 

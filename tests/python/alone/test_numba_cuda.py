@@ -88,7 +88,7 @@ def types_of(*letters):
     except ImportError:
         from numba import typeof
         from numba.core.types import Array
-    view = type("AnyHeap", (), {"kind": "cuda", "view": lambda self: bytes(56)})()
+    view = type("AnyHeap", (), {"kind": "cuda", "device_view": lambda self: bytes(80)})()
     every = []
     for each in letters:
         number = typeof(np.zeros(1, each.split()[-1])[0]) if each != "t" else None
@@ -105,6 +105,8 @@ def test_every_call_compiles(compiled):
     assert pieces == 2  # the kernel's own code, and one of all that it calls
     _, pieces = compiled(kernels.mistakes, *types_of("t", "2 i4", "1 u8", "1 i4"))
     assert pieces == 2
+    _, pieces = compiled(kernels.without_atomics, *types_of("t", "2 i4", "1 u8", "1 i4", "1 i8"))
+    assert pieces == 2
     text, _ = compiled(kernels.grids, *types_of("t", "2 i4", "i8", "1 i8"))
     assert {"put", "barrier"} == set(re.findall(r"\.extern \.func[^;]*?ist_numba_(\w+)", text))
 
@@ -113,9 +115,10 @@ def test_a_view_of_host_memory_is_refused(compiled):
     from isthmus import numba_cuda
     with pytest.raises(ValueError, match="this one is of host memory"):
         numba_cuda.team(type("AnyHeap", (), {"kind": "host"})())
-    held = struct.pack("=ii6Q", 3, 4, *(1 << 63 | number for number in range(6)))
-    team = numba_cuda.team(type("AnyHeap", (), {"kind": "cuda", "view": lambda self: held})())
-    assert team == (3, 4, *(1 << 63 | number for number in range(6))) and team._fields[6:] == ("sync_bytes", "abort_word")
+    held = struct.pack("=ii6QqQQ", 3, 4, *(1 << 63 | number for number in range(6)), -1, 77, 1 << 62)
+    team = numba_cuda.team(type("AnyHeap", (), {"kind": "cuda", "device_view": lambda self: held})())
+    assert team == (3, 4, *(1 << 63 | number for number in range(6)), 1 << 62)
+    assert team._fields[6:] == ("sync_bytes", "abort_word", "desk")
 
 
 def test_the_example_compiles(compiled):

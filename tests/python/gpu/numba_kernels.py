@@ -113,3 +113,22 @@ def mistakes(team, data, words, found):
     status = status * 10 + ist.wait_until(team, words, ist.NE, 0, 2 * 10**6)
     if cuda.threadIdx.x == 0:
         found[0] = status
+
+
+@cuda.jit
+def without_atomics(team, data, words, small, found):
+    """Of a team of which no atomic operation gets to any word: what stores goes on, what would change a word says so and does not."""
+    t, own = cuda.threadIdx.x, team.pe
+    added = ist.put_signal(team, data[1], data[0], words, 5, own, ist.ADD)
+    stored = ist.put_signal(team, data[1], data[0], words, 7, own)
+    seen = ist.wait_until(team, words, ist.EQ, 7, DEADLINE)
+    cuda.syncthreads()
+    if t == 0:
+        found[0], found[1], found[2] = added, stored, seen
+        found[3] = ist.signal(team, words, 5, own, ist.ADD)
+        found[4] = ist.changes_words(team, own)
+        found[5] = ist.fetch_add(team, words, 3, own)
+        found[6] = ist.swap(team, small, 3, own)
+        found[7] = ist.compare_swap(team, words, 7, 3, own)
+        found[8] = ist.fetch(team, words, own)
+        found[9] = ist.fetch(team, small, own)

@@ -82,3 +82,22 @@ def test_kernels_of_numba_are_told_of_mistakes(heap):
     heap.get(left, words, heap.pe)
     assert left[0] == 0
     heap.barrier()
+
+
+def test_kernels_of_numba_store_where_there_are_no_atomics(heap):
+    from isthmus import numba_cuda
+    from numba import cuda
+
+    import numba_kernels
+    data, words, small = heap.array((2, 100), "i4"), heap.array(1, "u8"), heap.array(1, "i4")
+    heap.put(data, np.stack([np.arange(100, dtype="i4"), np.zeros(100, "i4")]), heap.pe)
+    heap.put(small, np.full(1, -4, "i4"), heap.pe)
+    none, found = cuda.to_device(np.ones(heap.pes, "u1")), cuda.to_device(np.full(10, -1, "i8"))
+    team = numba_cuda.team(heap)._replace(desk=np.uint64(none.device_ctypes_pointer.value))
+    numba_kernels.without_atomics[1, 64](team, *(cuda.as_cuda_array(each) for each in (data, words, small)), found)
+    misuse, ok = numba_cuda.MISUSE, numba_cuda.OK
+    assert found.copy_to_host().tolist() == [misuse, ok, ok, misuse, 0, 0, 0, 0, 7, -4]
+    came = np.zeros((2, 100), "i4")
+    heap.get(came, data, heap.pe)
+    assert came[1].tolist() == list(range(100))
+    heap.barrier()
