@@ -328,10 +328,9 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const stat
 void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& announced) {
   PeerState& from = peer(operation.peer);
   const Piece to = operation.piece.part(Offset{}, smaller(Bytes{announced.bytes}, operation.piece.size));
-  if (!from.receiver) {
+  if (!from.receiver)
     from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight,
                                                    parts_.names[static_cast<std::size_t>(operation.peer.value)]);
-  }
   Envelope clear = clearance(announced_as(announced), operations_.id_of(index).wire(), to.kind, to.size);
   if (to.size == Bytes{}) {
     post_or_queue(from, clear);
