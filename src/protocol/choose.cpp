@@ -212,10 +212,11 @@ double link_start(const MachineProfile& machine) {
   return machine.device_link_alpha > 0 ? machine.device_link_alpha : machine.device_copy_alpha;
 }
 
-// A copy engine between two kernels of a stream costs the beginning of a copy. One block's threads have so many words on their way at once, however
-// wide they are: words of 16 bytes 46 GB/s (four H100, 594b827, 2026-11-26: 512 KiB in 11.3 us); narrower ones are predicted from that.
+// A copy engine between two kernels of a stream costs the beginning of a copy. One block's 256 threads have so many words on their way at once,
+// however wide they are: of 16 bytes 16 KiB, which take 0.6 us (four H100, 594b827, 2026-11-26: 32 KiB and a signal inside kernels take 3.43 us, 4 KiB
+// 2.83); narrower ones are predicted from that.
 bool stores_in_stream(Bytes bytes, std::uint64_t apart, const MachineProfile& machine) {
-  constexpr double kBlockBeta = 0.0216e-9;
+  constexpr double kBlockBeta = 0.0366e-9;
   constexpr std::uint64_t kWidest = 16;
   std::uint64_t width = kWidest;
   while (apart % width != 0 || width == 2) width /= 2;

@@ -148,7 +148,7 @@ TEST(Price, IsTheSumOfTheTermsThatAreShownAndWhatIsRefusedHasAReason) {
 TEST(StoresInStream, AreShortAndTheMoreSoTheNarrowerTheWordsAre) {
   MachineProfile machine;
   machine.device_link_beta = 0;
-  // Words of 16 bytes go by 21.6 ps a byte, and those of 8, 4 and 1 by 2, 4 and 16 times as much.
+  // Words of 16 bytes go by 36.6 ps a byte, and those of 8, 4 and 1 by 2, 4 and 16 times as much.
   const auto last = [&](std::uint64_t apart) {
     std::uint64_t bytes = 0;
     for (std::uint64_t step = 1 << 30; step > 0; step /= 2)
@@ -157,16 +157,16 @@ TEST(StoresInStream, AreShortAndTheMoreSoTheNarrowerTheWordsAre) {
     EXPECT_FALSE(stores_in_stream(Bytes{bytes + 1}, apart, machine));
     return bytes;
   };
-  machine.device_copy_alpha = 21.6e-6;
+  machine.device_copy_alpha = 36.6e-6;
   EXPECT_NEAR(static_cast<double>(last(0)), 1e6, 1);
   EXPECT_EQ(last(1 << 20), last(0));
   EXPECT_NEAR(static_cast<double>(last(8)), 1e6 / 2, 1);
   EXPECT_NEAR(static_cast<double>(last(4)), 1e6 / 4, 1);
   EXPECT_NEAR(static_cast<double>(last(2)), 1e6 / 16, 1);
   EXPECT_NEAR(static_cast<double>(last(7)), 1e6 / 16, 1);
-  machine.device_link_alpha = 2.16e-6;
+  machine.device_link_alpha = 3.66e-6;
   EXPECT_NEAR(static_cast<double>(last(0)), 1e5, 1);
-  machine.device_link_beta = 0.0216e-9 / 2;
+  machine.device_link_beta = 0.0366e-9 / 2;
   EXPECT_NEAR(static_cast<double>(last(0)), 2e5, 1);
 }
 

@@ -35,9 +35,9 @@ TEST(HeapStreams, bytes_come_before_their_signal) {
   heap.store(reinterpret_cast<unsigned char*>(signals), Bytes(16, 0));
   heap.barrier();
   std::uint64_t round = 0;
-  // One kernel stores up to 322580 bytes, and 17513 where they lie otherwise there, by the numbers that are built in; a copy engine more.
+  // One kernel stores up to 178571 bytes, and 10298 where they lie otherwise there, by the numbers that are built in; a copy engine more.
   constexpr std::pair<std::size_t, std::size_t> kPuts[] = {
-      {0, 0}, {1, 0}, {7, 1}, {8, 0}, {4097, 4}, {17513, 1}, {17514, 1}, {65537, 8}, {322580, 0}, {322581, 0}, {kMost, 0}};
+      {0, 0}, {1, 0}, {7, 1}, {8, 0}, {4097, 4}, {10298, 1}, {10299, 1}, {65537, 8}, {178571, 0}, {178572, 0}, {kMost, 0}};
   for (const auto& [bytes, off] : kPuts) {
     for (const ist_signal operation : {IST_SIGNAL_SET, IST_SIGNAL_ADD}) {
       ++round;
@@ -83,10 +83,11 @@ TEST(HeapStreams, graphs_are_replayed_with_other_bytes) {
   NEEDS_A_DEVICE_EACH();
   const TestHeap heap(IST_KIND_CUDA);
   const Stream stream;
-  constexpr std::size_t kBytes = 4099;
-  unsigned char *const source = heap.alloc(kBytes), *const target = heap.alloc(kBytes);
-  std::uint64_t* const count = as_word(heap.alloc(8));
-  heap.store(reinterpret_cast<unsigned char*>(count), Bytes(8, 0));
+  // Stored by the kernel of their signal, and too many for that: no other word is written in a graph.
+  constexpr std::size_t kBytes = 4099, kMany = 200001;
+  unsigned char *const source = heap.alloc(kMany), *const target = heap.alloc(kBytes), *const second = heap.alloc(kMany);
+  std::uint64_t* const count = as_word(heap.alloc(16));
+  heap.store(reinterpret_cast<unsigned char*>(count), Bytes(16, 0));
   heap.barrier();
   // Once outside of a capture.
   IST_OK_OR_FAIL(ist_heap_barrier_on(heap, stream.get()));
@@ -94,16 +95,26 @@ TEST(HeapStreams, graphs_are_replayed_with_other_bytes) {
     EXPECT_EQ(IST_OK, ist_heap_put_signal_on(heap, stream.get(), target, ist_cuda(source, stream.get()), kBytes, count, 1,
                                              IST_SIGNAL_ADD, right()))
         << ist_error_text();
+    EXPECT_EQ(IST_OK, ist_heap_put_signal_on(heap, stream.get(), second, ist_cuda(source, stream.get()), kMany, count + 1, 7,
+                                             IST_SIGNAL_SET, right()))
+        << ist_error_text();
     EXPECT_EQ(IST_OK, ist_heap_barrier_on(heap, stream.get())) << ist_error_text();
   });
   for (std::uint64_t turn = 1; turn <= 30; ++turn) {
-    heap.store(source, random_bytes(kBytes, seed_of(rank(), turn)));
+    heap.store(source, random_bytes(kMany, seed_of(rank(), turn)));
+    heap.store(reinterpret_cast<unsigned char*>(count + 1), Bytes(8, 0));
+    together();
     graph.launch();
     stream.wait();
-    ASSERT_EQ(-1, first_difference(random_bytes(kBytes, seed_of(left(), turn)), heap.load(target, kBytes))) << turn;
+    Bytes wanted = random_bytes(kMany, seed_of(left(), turn));
+    ASSERT_EQ(-1, first_difference(wanted, heap.load(second, kMany))) << turn;
+    wanted.resize(kBytes);
+    ASSERT_EQ(-1, first_difference(wanted, heap.load(target, kBytes))) << turn;
     std::uint64_t found = 0;
     IST_OK_OR_FAIL(ist_heap_signal_fetch(heap, count, &found));
     ASSERT_EQ(found, turn);
+    IST_OK_OR_FAIL(ist_heap_signal_fetch(heap, count + 1, &found));
+    ASSERT_EQ(found, 7U);
     together();
   }
 }

@@ -59,7 +59,7 @@ extern "C" __global__ void isthmus_wait_for_word(const __grid_constant__ ist::wo
 extern "C" __global__ void __launch_bounds__(32) isthmus_meet(const __grid_constant__ ist::words::Meet work) {
   ist::words::meet(ist::device::Warp{}, work);
 }
-extern "C" __global__ void __launch_bounds__(1024) isthmus_put_signal(const __grid_constant__ ist::words::PutSignal work) {
+extern "C" __global__ void __launch_bounds__(256) isthmus_put_signal(const __grid_constant__ ist::words::PutSignal work) {
   ist::words::put_signal(ist::device::Block{}, work);
 }
 extern "C" __global__ void isthmus_change_word(const __grid_constant__ ist::words::Work work) { ist::words::change(work); }

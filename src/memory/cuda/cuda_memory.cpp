@@ -150,6 +150,7 @@ Status CudaKind::release(const Piece& piece) {
 }
 
 Result<CudaContext*> CudaKind::context_at(const Piece& piece, CudaContext* home, PointerFacts& facts) {
+  if (home != nullptr) return home;  // of memory that is there as long as its range is known
   facts = facts_.of(piece);
   if (facts.result != CUDA_SUCCESS) {
     return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
@@ -158,7 +159,7 @@ Result<CudaContext*> CudaKind::context_at(const Piece& piece, CudaContext* home,
     return Status{IST_ERR_DEVICE, "cuPointerGetAttributes of " + describe_piece(piece) +
                                       ": not device memory (any more); was it released too early?"};
   }
-  return home != nullptr ? home : contexts_.find(facts.context, facts.device);
+  return contexts_.find(facts.context, facts.device);
 }
 
 Result<CudaContext*> CudaKind::context_of_locked(const Piece& piece) {

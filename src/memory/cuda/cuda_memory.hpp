@@ -199,7 +199,7 @@ class CudaKind : public MemoryKind,
     PointerFacts facts;
     return context_at(piece, spaces_.home_of(piece), facts);
   }
-  // `home`: what CudaSpaces::home_of() says; `facts`: what the driver says of it.
+  // `home`: what CudaSpaces::home_of() says; `facts`: what the driver says of it, which is not asked where there is a home.
   Result<CudaContext*> context_at(const Piece& piece, CudaContext* home, PointerFacts& facts);
   // The context in which host memory is page-locked; an error if it is not, or not as a whole.
   Result<CudaContext*> context_of_locked(const Piece& piece);

@@ -13,8 +13,7 @@ CUdeviceptr address_of(const Piece& piece) {
 }  // namespace
 
 Status CudaKind::belongs(std::uint64_t stream, const Piece& own) {
-  CudaContext* const known = spaces_.home_of(own);
-  const Result<CudaContext*> context = known != nullptr ? Result<CudaContext*>{known} : context_of(own);
+  const Result<CudaContext*> context = context_of(own);
   if (!context.ok()) return context.status();
   Result<CudaContext*> home = context_of_stream(reinterpret_cast<CUstream>(stream), **context);
   if (!home.ok()) return home.status();
@@ -25,18 +24,14 @@ Status CudaKind::belongs(std::uint64_t stream, const Piece& own) {
                                 "; give a stream of that"};
 }
 
-// `work` with the context of `own` current. Of a heap's memory it is known.
+// `work` with the context of `own` current.
 template <class Work>
 Status CudaKind::in_stream_of(const Piece& own, const Work& work) {
-  CudaContext* context = spaces_.home_of(own);
-  if (context == nullptr) {
-    const Result<CudaContext*> found = context_of(own);
-    if (!found.ok()) return found.status();
-    context = *found;
-  }
-  const ContextScope scope(api_, *context);
+  const Result<CudaContext*> context = context_of(own);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
-  return work(*context);
+  return work(**context);
 }
 
 // With the stream's context current.

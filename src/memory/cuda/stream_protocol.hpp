@@ -79,9 +79,9 @@ inline std::uint64_t width_of(const void* to, const void* from) {
   return 1;
 }
 
-// One for each word that is moved, in whole warps.
+// One for each word that is moved, in whole warps, and no more than grids leave room for (docs/in-kernel.md).
 inline unsigned threads_for(const PutSignal& work) {
-  constexpr std::uint64_t kWarp = 32, kMost = 1024;
+  constexpr std::uint64_t kWarp = 32, kMost = 256;
   const std::uint64_t words = work.bytes / width_of(work.to, work.from);
   return static_cast<unsigned>(std::clamp((words + kWarp - 1) / kWarp * kWarp, kWarp, kMost));
 }
