@@ -2,6 +2,7 @@
 // every byte compared; and what is refused. Run on 1, 2 and 4 ranks.
 #include <isthmus/heap_stream.h>
 
+#include "../fake_cuda/fake_cuda.h"
 #include "laid.hpp"
 #include "one_sided_support.hpp"
 #include "streams_support.hpp"
@@ -17,6 +18,12 @@ using namespace rank_test;
 
 std::uint64_t seed_of(int pe, std::uint64_t what) { return what * 1000 + static_cast<std::uint64_t>(pe); }
 std::uint64_t* as_word(unsigned char* address) { return reinterpret_cast<std::uint64_t*>(address); }
+
+// Of device memory, as the fake driver counts them; 0 with another one.
+std::uint64_t allocations() {
+  auto* const calls = DRIVER(fake_cuda_calls);
+  return calls == nullptr ? 0 : calls("cuMemAlloc_v2");
+}
 
 // What was put into the streams of all is over, and may be looked at.
 void all_waited(const Stream& stream) {
@@ -49,9 +56,11 @@ TEST(HeapStreams, bytes_come_before_their_signal) {
       const std::uint64_t value = operation == IST_SIGNAL_SET ? round : 1;
       IST_OK_OR_FAIL(ist_heap_put_signal_on(heap, stream.get(), target, ist_cuda(source, stream.get()), bytes,
                                             signals + (operation == IST_SIGNAL_ADD), value, operation, right()));
+      const std::uint64_t made = allocations();
       IST_OK_OR_FAIL(ist_heap_wait_until_on(heap, stream.get(), signals + (operation == IST_SIGNAL_ADD), IST_UINT64,
                                             operation == IST_SIGNAL_SET ? IST_COMPARE_EQ : IST_COMPARE_GE,
                                             static_cast<std::int64_t>(operation == IST_SIGNAL_SET ? round : round / 2)));
+      EXPECT_EQ(allocations(), made) << "with a heap is made what its waits need";
       IST_OK_OR_FAIL(ist_heap_get_on(heap, stream.get(), ist_cuda(back, stream.get()), target, bytes + 16, rank()));
       all_waited(stream);
       Bytes wanted = random_bytes(bytes, seed_of(left(), round));

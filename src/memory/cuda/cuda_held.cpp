@@ -50,17 +50,24 @@ Status CudaHeld::make(Place& place) const {
   return result == CUDA_SUCCESS ? Status{} : cuda_error(api_, result, call + device);
 }
 
+// With the table's lock. Where it fails the place keeps what it has already for the next try.
+Status CudaHeld::prepare(CudaContext& context, Place& place) const {
+  if (place.context != nullptr) return {};
+  place.context = &context;
+  Status made = make(place);
+  if (!made.ok()) place.context = nullptr;
+  return made;
+}
+
+Status CudaHeld::prepare(CudaContext& context) {
+  const std::lock_guard lock(mutex_);
+  return prepare(context, places_[&context]);
+}
+
 Result<std::uint64_t*> CudaHeld::begin(CudaContext& context) {
   const std::lock_guard lock(mutex_);
   Place& place = places_[&context];
-  if (place.context == nullptr) {
-    Place& made = place;
-    made.context = &context;
-    if (Status status = make(made); !status.ok()) {
-      made.context = nullptr;  // what it has already it keeps for the next try
-      return status;
-    }
-  }
+  IST_TRY(prepare(context, place));
   place.put.fetch_add(1);
   return reinterpret_cast<std::uint64_t*>(place.word);
 }

@@ -5,7 +5,7 @@
 // Who calls this : cuda_stream_order.cpp, which puts such kernels into streams; CudaKind::over(), for CudaQuiet.
 // Threads        : any; whoever asks waits for a copy of the word, and holds up nobody who puts something in.
 // Ownership      : owns a word, a stream and 8 bytes of page-locked memory in each context where something was put; contexts outlive it.
-// Errors         : returned by begin(). Where a context is gone or lost nobody waits in it any more.
+// Errors         : returned by prepare() and begin(). Where a context is gone or lost nobody waits in it any more.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,9 @@ class CudaHeld {
   ~CudaHeld();
   CudaHeld(const CudaHeld&) = delete;
   CudaHeld& operator=(const CudaHeld&) = delete;
-  // One more is about to be launched in that context, which is current: where it is to count itself. The first one's word is made there.
+  // Makes the word of that context, which is current, unless it is there: best before anything runs that stays, since memory is allocated.
+  Status prepare(CudaContext& context);
+  // One more is about to be launched in that context, which is current: where it is to count itself.
   Result<std::uint64_t*> begin(CudaContext& context);
   // It could not be launched.
   void never(CudaContext& context);
@@ -40,6 +42,7 @@ class CudaHeld {
     std::uint64_t over = 0;  // what the last look found
     bool looking = false;    // one is under way
   };
+  Status prepare(CudaContext& context, Place& place) const;
   Status make(Place& place) const;
   bool over_in(Place& place) const;
 

@@ -13,8 +13,10 @@ void CudaKind::load_words(int device) {
   if (!context.ok()) return;
   const ContextScope scope(api_, **context);
   if (!scope.status().ok()) return;
+  // Whoever needs it tells why it is not there.
   for (std::size_t kernel = 0; kernel < kOrderKernels; ++kernel)
-    if (!kernels_.find(**context, static_cast<OrderKernel>(kernel)).ok()) return;  // whoever needs it tells why
+    if (!kernels_.find(**context, static_cast<OrderKernel>(kernel)).ok()) return;
+  static_cast<void>(held_.prepare(**context));
 }
 
 #if CUDA_VERSION >= 13000
