@@ -17,16 +17,20 @@ with isthmus.World() as world:
     start = axes[0][:, None, None] * axes[1][None, :, None] * axes[2][None, None, :]
 
     now, then = start.copy(), xp.zeros_like(start)
-    inner = (slice(1, -1),) * 3
     fields = {id(level): isthmus.HaloField(level, [(1, 1)] * 3) for level in (now, then)}
     halo = grid.halo([fields[id(now)]], reach=1)      # the stencil reads faces alone
+
+    def sweep(box):
+        beside = [tuple(slice(s.start + by * (a == axis), s.stop + by * (a == axis)) for a, s in enumerate(box))
+                  for axis in range(3) for by in (-1, 1)]
+        then[box] = now[box] + FLOW * (sum(now[each] for each in beside) - 6 * now[box])
+
     for _ in range(STEPS):
         halo.set_fields([fields[id(now)]])
-        halo.update()
-        around = sum(xp.roll(now, shift, axis) for axis in range(3) for shift in (-1, 1))
-        then[inner] = (now + FLOW * (around - 6 * now))[inner]
+        isthmus.halo_overlap(halo, fields[id(now)], sweep)      # the interior hides the exchange
         now, then = then, now
 
     shrunk = (1 + 6 * FLOW * (math.cos(2 * math.pi / CELLS) - 1)) ** STEPS
+    inner = (slice(1, -1),) * 3
     worst = abs(now - shrunk * start)[inner].max()
     print(f"rank {world.comm.rank}: {now[inner].size} cells of {xp.__name__} are {'right' if worst < 1e-12 else 'wrong'}")

@@ -1,7 +1,9 @@
 """What of a field a stencil may compute while its halos are under way."""
 from __future__ import annotations
 
-from ._core import HaloField
+from collections.abc import Callable
+
+from ._core import Halo, HaloField
 
 Slices = tuple[slice, ...]
 
@@ -27,3 +29,18 @@ def halo_split(field: HaloField) -> tuple[Slices | None, list[Slices]]:
         rest[dimension] = [low, high]
     whole = all(start < stop for start, stop in rest)
     return tuple(slice(start, stop) for start, stop in rest) if whole else None, border
+
+
+def halo_overlap(halo: Halo, field: HaloField, sweep: Callable[[Slices], object]) -> None:
+    """A sweep over all inner cells of a field whose halos `halo` brings, as pack() to unpack() do: sweep(box) is called with index slices, first
+    with those of halo_split()'s interior, while the exchange is under way, and behind it with those at the border. It reads the field as far as
+    the halo is wide, and writes another array."""
+    interior, border = halo_split(field)
+    halo.pack()
+    halo.start_exchange()
+    if interior is not None:
+        sweep(interior)
+    halo.wait()
+    halo.unpack()
+    for box in border:
+        sweep(box)

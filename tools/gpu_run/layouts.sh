@@ -14,7 +14,7 @@ run_layouts() {
     step "$limit" "ways to share units out" bash -o pipefail -c "'$build/pack_ways' | tee '$out/pack_ways.txt'"
   # An MPI that does not know device memory crashes; what it was asked is in the record.
   if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
-    step 240 "MPI's derived types" env ISTHMUS_BENCH_OPTIONS=--quick ISTHMUS_ROUNDS=1 python3 -B tools/peers/compare_layouts.py "$isthmus" "$raw" cuda "$build/peers"
+    step 200 "MPI's derived types" env ISTHMUS_BENCH_OPTIONS=--quick ISTHMUS_ROUNDS=1 python3 -B tools/peers/compare_layouts.py "$isthmus" "$raw" cuda "$build/peers"
   else
     note "MPI's derived types: left out, there is no mpicc and mpirun"
   fi

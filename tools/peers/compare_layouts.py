@@ -6,8 +6,8 @@ in turn.
 
 Called by `tools/compare_mpi.sh BUILD layouts`, whose KIND is host, and by `tools/gpu_run.sh layouts` for cuda. One round is `isthmus bench pack`,
 `isthmus bench layout`, and tools/peers/mpi_layouts.c by every MPI in each of its ways; on the host all on the same two processors. RAW_FOLDER
-gets mpi_layouts-KIND.json, with the medians of the rounds and of every MPI its best way, and what ours wrote in the last round
-(layout-mpi-KIND.json, which stands for what a message took), for tools/layout_record.py. An MPI that crashes on a shape is named with its rows
+gets mpi_layouts-KIND.json, with the medians of the rounds and of every MPI its best way, and, unless there is a report of messages already, what
+ours wrote in the last round (layout-mpi-KIND.json), for tools/layout_record.py. An MPI that crashes on a shape is named with its rows
 up to there; one that does not start is left out. ISTHMUS_BENCH_OPTIONS may be --quick, which shortens both sides' loops; ISTHMUS_ROUNDS is
 how many rounds there are (3).
 """
@@ -23,10 +23,10 @@ from compare_device import WAYS as DEVICE_WAYS
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 SHAPES = ["vector", "subarray", "indexed", "struct"]
-SIZES = {"host": [64 << 10, 1 << 20, 4 << 20], "cuda": [64 << 10, 1 << 20, 16 << 20]}
-BLOCKS = [16, 256, 4096]
+SIZES = [64 << 10, 1 << 20, 4 << 20]
+# Of device memory an MPI may copy each block by itself, 2 us or more for each.
+BLOCKS = {"host": [16, 256, 4096], "cuda": [256, 4096]}
 HOST_WAYS = ("default", "pml ob1", "pml ucx")
-ROUTES = [("strided", "contiguous"), ("contiguous", "strided"), ("strided", "strided"), ("contiguous", "contiguous")]
 
 
 def listed(numbers):
@@ -60,8 +60,8 @@ class Peer:
             options = [*options, "-x", "LD_LIBRARY_PATH", "-x", "UCX_MODULE_DIR"]
         with tempfile.NamedTemporaryFile("w+") as file:
             # What came before a crash is in the file.
-            command = ["sh", "-c", 'exec "$@" >"$0"', file.name, self.mpirun, "-n", "2", *options, self.program, self.kind, shape, listed(SIZES[self.kind]),
-                       listed(BLOCKS), *(["quick"] if quick else [])]
+            command = ["sh", "-c", 'exec "$@" >"$0"', file.name, self.mpirun, "-n", "2", *options, self.program, self.kind, shape, listed(SIZES),
+                       listed(BLOCKS[self.kind]), *(["quick"] if quick else [])]
             done, why = run(command, variables, 120)
             lines = file.read().splitlines()
         for line in lines:
@@ -86,7 +86,7 @@ class Ours:
 
     def bench(self, name, shape, where, options):
         file = self.work / f"{name}.json"
-        command = [self.isthmus, "bench", name, shape, "--kind", self.kind, "--sizes", listed(SIZES[self.kind]), "--blocks", listed(BLOCKS), "--json", str(file), *options]
+        command = [self.isthmus, "bench", name, shape, "--kind", self.kind, "--sizes", listed(SIZES), "--blocks", listed(BLOCKS[self.kind]), "--json", str(file), *options]
         said, why = run(command, {}, 300, set(where) if where else None)
         if said is None:
             sys.exit(f"compare_layouts: {' '.join(command)}: {why}")
@@ -148,7 +148,8 @@ def main():
                             del peer.ways[way]
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
     raw.mkdir(parents=True, exist_ok=True)
-    (raw / f"layout-mpi-{kind}.json").write_text(json.dumps({**reports[0], "rows": [row for report in reports for row in report["rows"]]}, indent=1) + "\n")
+    if not any(raw.glob("layout*.json")):
+        (raw / f"layout-mpi-{kind}.json").write_text(json.dumps({**reports[0], "rows": [row for report in reports for row in report["rows"]]}, indent=1) + "\n")
     found = {**ours.about, "kind": kind, "rounds": rounds, "quick": "--quick" in options, "left_out": [f"{peer.name}: {what}" for peer in peers for what in peer.left_out],
              "rows": list(compared(ours, peers))}
     (raw / f"mpi_layouts-{kind}.json").write_text(json.dumps(found, indent=1) + "\n")

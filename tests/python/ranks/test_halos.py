@@ -131,6 +131,23 @@ def test_sweeps_in_two_cover_each_inner_cell_once(comm):
         assert np.array_equal(seen, expected)
 
 
+def test_a_sweep_in_two_has_its_interior_before_the_halos_come_and_its_border_behind(comm):
+    grid = comm.halo_grid([0], [True])
+    for inner in (6, 2, 1):  # the last two have no interior
+        field = np.full(inner + 2, -1.0)
+        field[1:-1] = comm.rank
+        given = isthmus.HaloField(field, [(1, 1)])
+        boxes = []
+
+        def sweep(box):
+            boxes.append((box[0].start, box[0].stop, field[0], field[-1]))
+
+        isthmus.halo_overlap(grid.halo([given]), given, sweep)
+        before, behind = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+        border = [(1, 2, before, behind)] + ([(inner, inner + 1, before, behind)] if inner > 1 else [])
+        assert boxes == ([(2, inner, -1, -1)] if inner > 2 else []) + border
+
+
 def test_in_a_stream(comm):
     """Behind work that comes late, without a wait of the processor; two arrays take turns, and bytes of kernels' sides are of the struct's length."""
     try:
