@@ -25,8 +25,10 @@ typedef struct ist_window_handle* ist_window;
  * give some give one kind (IST_ERR_KIND, at all of them):
  *   IST_KIND_CUDA: device memory of cudaMalloc, of a pool or of cuMemCreate that was made to be exported, each at any offset, several
  *     windows in one allocation; not managed memory, nor cudaMallocAsync's from the default pool (IST_ERR_UNSUPPORTED). Each PE reaches it
- *     from the device of its own memory, or from its own device (IST_OWN_DEVICE) where it gives none; devices that do not reach each
- *     other are IST_ERR_UNREACHABLE, and the text names both. It may lie on one device.
+ *     from the device of its own memory, or from its own device (IST_OWN_DEVICE) where it gives none. Where devices do not reach each
+ *     other a thread of the PE whose memory it is does what the host's calls here ask for, while its program makes no call
+ *     (ISTHMUS_THREADS=single: IST_ERR_SETTING); ist_window_view_of, and ist_window_pointer of that PE, are then IST_ERR_UNREACHABLE, and the
+ *     text names both. It may lie on one device.
  *   IST_KIND_HOST: what ist_memory_alloc gave, 16 KiB or more, or any other shared, writable mapping of a file (MAP_SHARED) that is
  *     open or has a name; not malloc's memory, which no other process can map (IST_ERR_UNSUPPORTED). Kernels reach it once the program has
  *     page-locked it, at each address in the view, with cudaHostRegister.

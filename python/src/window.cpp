@@ -39,7 +39,8 @@ void Window::close() {
 
 nb::tuple Window::bytes() const {
   ist_window_view view{};
-  check(ist_window_view_of(open(), &view));
+  // Also where the host's calls alone get to some of them.
+  if (const int code = ist_window_view_of(open(), &view); code != IST_ERR_UNREACHABLE) check(code);
   nb::list all;
   for (int pe = 0; pe < view.pes; ++pe) all.append(view.bytes[pe]);
   return nb::tuple(all);

@@ -3,7 +3,12 @@
 #include <isthmus/heap.h>
 #include <isthmus/heap_stream.h>
 
+#include <sys/resource.h>
+
 #include <array>
+#include <chrono>
+#include <filesystem>
+#include <thread>
 
 #include "broken_driver.hpp"
 
@@ -157,6 +162,65 @@ TEST_P(OneSidedApart, KernelsAndStreamsAreRefused) {
     const auto synchronise = driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize");
     check.that(synchronise(static_cast<CUstream>(stream)) == CUDA_SUCCESS, "what is in the stream is done");
   });
+}
+
+// So often did the process go to sleep in that time.
+std::int64_t naps_in(std::chrono::milliseconds time) {
+  const auto naps = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return static_cast<std::int64_t>(used.ru_nvcsw);
+  };
+  const std::int64_t before = naps();
+  std::this_thread::sleep_for(time);
+  return naps() - before;
+}
+
+// With looks every 0.15 ms or so it would be 1300.
+TEST_P(OneSidedApart, TheServiceSleepsUntilSomebodyAsks) {
+  NEEDS_FAKE_DRIVER();
+  with_two([](const Here& here, Checks& check, Apart& mine) {
+    check.ok(ist_heap_barrier(mine.heap), "barrier");
+    naps_in(std::chrono::milliseconds{200});  // after which it is given up that somebody asks soon
+    const std::int64_t naps = naps_in(std::chrono::milliseconds{200});
+    check.that(naps < 500, std::to_string(naps) + " naps of 200 ms in which nobody asked");
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+      const Data bytes = random_bytes(kBytes, seed_of(here.rank, round));
+      check.ok(ist_heap_put_signal(mine.heap, mine.part, ist_host(bytes.data()), kBytes, mine.words, round, IST_SIGNAL_SET,
+                                   mine.other),
+               "put_signal");
+      check.ok(ist_heap_wait_until(mine.heap, mine.words, IST_UINT64, IST_COMPARE_EQ, static_cast<std::int64_t>(round)),
+               "wait");
+      check.ok(ist_heap_barrier(mine.heap), "barrier");
+    }
+  });
+}
+
+// A PE that all others reach, and that reaches them, has no thread for it.
+TEST(OneSidedApartOfThree, OnlyWhoMayBeAskedServes) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set{{"FAKE_CUDA_LINKS", "0-1:refused"}, {"FAKE_CUDA_DEVICES", "3"}};
+  expect_all(run_ranks(3, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    const auto threads = [] {
+      const std::filesystem::directory_iterator all("/proc/self/task");
+      return std::distance(begin(all), end(all));
+    };
+    std::array<ist_heap, 3> heaps{};
+    const auto make = [&](ist_heap& heap) {
+      check.ok(ist_heap_create(here.comm, IST_KIND_CUDA, IST_OWN_DEVICE, 1 << 20, 4 << 20, &heap), "a heap");
+    };
+    make(heaps[0]);  // and all that the first use of the device begins
+    const auto before = threads();
+    make(heaps[1]);
+    make(heaps[2]);
+    check.that(threads() - before == (here.rank == 2 ? 0 : 2), std::to_string(threads() - before) + " more threads");
+    for (ist_heap& heap : heaps) {
+      check.ok(ist_heap_barrier(heap), "barrier");
+      check.ok(ist_heap_destroy(&heap), "destroy");
+    }
+    return check.wrong();
+  }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, OneSidedApart, testing::Values("0-1:spoiled", "0-1:refused"));

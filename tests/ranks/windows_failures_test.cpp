@@ -68,18 +68,74 @@ INSTANTIATE_TEST_SUITE_P(Calls, WindowFailures,
 
 class WindowLinks : public testing::TestWithParam<const char*> {};
 
-TEST_P(WindowLinks, ThatCannotBeBelievedAreNamedAtBothEnds) {
+constexpr std::uint64_t kServed = 300032;  // bytes that are put, and behind them words
+
+void kernels_are_told(ist_window window, const Here& here, Checks& check) {
+  const int other = 1 - here.rank;
+  const std::vector<std::string> why{"does not reach the memory of PE " + std::to_string(other),
+                                     "the link between cuda device " + std::to_string(here.rank), "is off", "IST_KIND_HOST"};
+  ist_window_view view{};
+  void* remote = &view;
+  check.fails(ist_window_view_of(window, &view), IST_ERR_UNREACHABLE, why, "a view");
+  check.that(view.bytes[other] == kServed + 64 && view.base[other] == nullptr && view.base[here.rank] != nullptr,
+             "sizes, and the own address");
+  check.fails(ist_window_pointer(window, 0, other, &remote), IST_ERR_UNREACHABLE, why, "a pointer");
+  check.that(remote == nullptr, "null");
+  check.ok(ist_window_pointer(window, 0, here.rank, &remote), "the own memory's");
+}
+
+// An odd number of bytes there with a signal, and back; and both add to both words.
+void put_and_get(ist_window window, std::uint64_t round, const Here& here, Checks& check) {
+  constexpr std::size_t kLong = kServed - 25;
+  const int other = 1 - here.rank;
+  const auto bytes_of = [&](int rank) { return random_bytes(kLong, 10 * round + static_cast<std::uint64_t>(rank)); };
+  const Data bytes = bytes_of(here.rank);
+  Data found(kLong);
+  check.ok(ist_window_put_signal(window, 0, ist_host(bytes.data()), kLong, kServed, 1, IST_SIGNAL_ADD, other), "put_signal");
+  check.ok(ist_window_wait_until(window, kServed, IST_UINT64, IST_COMPARE_EQ, static_cast<std::int64_t>(round)), "wait");
+  check.ok(ist_window_get(window, ist_host(found.data()), 0, kLong, here.rank), "what came");
+  check.that(found == bytes_of(other), "the other PE's bytes are here");
+  check.ok(ist_window_get_nbi(window, ist_host(found.data()), 0, kLong, other), "get_nbi");
+  check.ok(ist_window_quiet(window), "quiet");
+  check.that(found == bytes, "its own bytes come back");
+  for (int pe = 0; pe < 2; ++pe) check.ok(ist_window_atomic64(window, IST_ATOMIC_ADD, kServed + 8, 3, nullptr, pe), "add");
+  check.ok(ist_barrier(here.comm), "barrier");
+}
+
+// What hosts ask for in memory that their device does not reach, the PE whose it is does; kernels are told, with both ends, before one starts.
+TEST_P(WindowLinks, ThatCannotBeBelievedAreServed) {
   NEEDS_FAKE_DRIVER();
   const Variables links{{"FAKE_CUDA_LINKS", GetParam()}, {"FAKE_CUDA_DEVICES", "2"}};
   expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
     Checks check{here};
+    Buffer memory(here, kServed + 64, IST_KIND_CUDA, here.rank);
+    memory.fill(Data(kServed + 64, 0));
+    ist_window window = IST_WINDOW_NULL;
+    check.ok(ist_window_create(here.comm, memory.get(), kServed + 64, &window), "a window");
+    kernels_are_told(window, here, check);
+    check.ok(ist_barrier(here.comm), "barrier");
+    for (std::uint64_t round = 1; round <= 3; ++round) put_and_get(window, round, here, check);
+    const int other = 1 - here.rank;
+    std::uint64_t sum = 0;
+    check.fails(ist_window_atomic64(window, IST_ATOMIC_ADD, kServed + 4, 3, nullptr, other), IST_ERR_ARGUMENT,
+                {"must be a multiple of that"}, "a word between two");
+    check.ok(ist_window_atomic64(window, IST_ATOMIC_FETCH, kServed + 8, 0, &sum, other), "fetch");
+    check.that(sum == 18, "the sum is " + std::to_string(sum));
+    check.ok(ist_window_free(&window), "free");
+    return check.wrong();
+  }));
+}
+
+// No thread of the library's own is allowed then.
+TEST(WindowLinksAlone, AreRefusedWhereTheProgramPromisedOneThread) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set{{"FAKE_CUDA_LINKS", "0-1:refused"}, {"FAKE_CUDA_DEVICES", "2"}, {"ISTHMUS_THREADS", "single"}};
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
     const Buffer memory(here, kBytes, IST_KIND_CUDA, here.rank);
     ist_window window = IST_WINDOW_NULL;
-    const int code = ist_window_create(here.comm, memory.get(), kBytes, &window);
-    check.fails(code, IST_ERR_UNREACHABLE,
-                {"cannot reach memory of PE ", "the link between cuda device " + std::to_string(here.rank), ", of rank ",
-                 "is off", "IST_KIND_HOST"},
-                "create over a link that is off");
+    check.fails(ist_window_create(here.comm, memory.get(), kBytes, &window), IST_ERR_SETTING,
+                {"ISTHMUS_THREADS", "IST_KIND_HOST"}, "create");
     check.that(window == IST_WINDOW_NULL, "no window");
     return check.wrong();
   }));

@@ -130,6 +130,9 @@ static void refused_on_one_device(int beside) {
 static void default_streams(unsigned char* device, unsigned char* own, void* other) {
   uint64_t* const word = (uint64_t*)shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, sizeof(uint64_t));
   CHECK(word != NULL);
+  /* Before a stream is held: what is used for the first time may wait for all of the device. */
+  shmemx_quiet_on_stream(NULL);
+  shmem_signal_set(word, 0, me);
   for (uintptr_t stream = 0; stream <= 2; ++stream) { /* 0, cudaStreamLegacy, cudaStreamPerThread */
     void* const handle = (void*)stream;
     void* popped = NULL;

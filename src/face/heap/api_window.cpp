@@ -64,7 +64,7 @@ Result<PlaceInHeap> word_in(const Window& window, const InWindow& where) {
   IST_TRY(window.check(where.pe, where.offset, where.size));
   // Where memory of that PE begins is anybody's choice.
   const PlaceInHeap word{Pe{where.pe}, Offset{where.offset}};
-  IST_TRY(check_aligned(reinterpret_cast<std::uint64_t>(window.at(word.pe, word.offset)), where.size.value));
+  IST_TRY(check_aligned(window.address_of(word.pe, word.offset), where.size.value));
   return word;
 }
 
@@ -106,7 +106,7 @@ int ist_window_view_of(ist_window window, ist_window_view* view) {
   if (view == nullptr) return ist::null_argument("ist_window_view_of", "view");
   return ist::in_window("ist_window_view_of", window, [=](ist::Window& in) -> ist::Status {
     in.fill(*view);
-    return {};
+    return in.has_addresses();
   });
 }
 
@@ -115,8 +115,9 @@ int ist_window_pointer(ist_window window, uint64_t offset, int pe, void** addres
   *address = nullptr;
   return ist::in_window("ist_window_pointer", window, [=](ist::Window& in) -> ist::Status {
     const auto place = ist::place_in(in, {offset, ist::Bytes{1}, pe});
-    if (place.ok()) *address = in.at(place->pe, place->offset);
-    return place.status();
+    ist::Status reached = place.ok() ? in.has_addresses(place->pe) : place.status();
+    if (reached.ok()) *address = in.at(place->pe, place->offset);
+    return reached;
   });
 }
 
@@ -156,7 +157,7 @@ int ist_window_put_signal(ist_window window, uint64_t offset, ist_buffer source,
     const auto found = ist::place_in(in, word);
     if (!found.ok()) return found.status();
     const ist::SignalChange change{value, operation};
-    ist::Status fine = ist::check_signal(change, reinterpret_cast<std::uint64_t>(in.at(found->pe, found->offset)));
+    ist::Status fine = ist::check_signal(change, in.address_of(found->pe, found->offset));
     if (!fine.ok()) return fine;
     return ist::put_signal(in, ist::InWindow{offset, ist::Bytes{bytes}, pe}, source, word, change, ist::Completes::now);
   });

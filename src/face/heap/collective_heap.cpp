@@ -1,6 +1,7 @@
 #include "face/heap/collective_heap.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "face/message/calls.hpp"
@@ -14,6 +15,11 @@ constexpr std::uint64_t kUsualMost = std::uint64_t{64} << 30U;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46U;  // beyond it there are no addresses
 
 std::uint64_t rounded(std::uint64_t bytes, Bytes page) { return (bytes + page.value - 1) / page.value * page.value; }
+
+// The barrier's words, and behind them the bell of the part's service.
+Bytes control_stride(int pes, Bytes page) {
+  return Bytes{rounded((FlagBarrier::size(pes) + PartService::Bells::kSize).value, page)};
+}
 
 }  // namespace
 
@@ -64,7 +70,7 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   const auto reach = agree_on_reach(kind, device);
   IST_TRY(reach.status());
   auto space = kind.spaces()->open({pe, pes, device, stride, *reach});
-  const Bytes words{rounded(FlagBarrier::size(pes).value, page_)};
+  const Bytes words = control_stride(pes, page_);
   auto control = world().kinds().host().spaces()->open({pe, pes, 0, words});
   own = !space.ok() ? space.status() : control.status();
   if (own.ok() && *reach == SpaceReach::device) own = make_abort_page(kind.id());
@@ -88,21 +94,29 @@ Status CollectiveHeap::open(const Wanted& wanted) {
 
 // Words alone are not worth a refusal of the heap: where a PE may have no thread for it, changes of those words are refused, by name.
 Result<bool> CollectiveHeap::is_anyone_served(bool by_owners) {
+  asked_by_.assign(static_cast<std::size_t>(comm().size()), true);
   if (by_owners) return true;
   struct Needs {
     std::uint32_t parts = 0, words = 0, has_no_thread = 0;
     std::int32_t beside = -1;
+    std::array<std::uint64_t, 16> asks{};  // a bit for each PE that this one asks; of PEs beyond them anybody may
   };
+  const auto bit = [](int pe) { return std::uint64_t{1} << static_cast<unsigned>(pe % 64); };
   Needs mine;
   mine.has_no_thread = world().settings().single_threaded() ? 1 : 0;
   for (int pe = 0; pe < comm().size(); ++pe) {
     if (!unreached_of(Pe{pe}).ok()) mine.parts = 1;
     if (!changes_words_of(Pe{pe}).ok()) mine.words = 1;
+    if (const auto at = static_cast<std::size_t>(pe / 64);
+        at < mine.asks.size() && !(unreached_of(Pe{pe}).ok() && changes_words_of(Pe{pe}).ok()))
+      mine.asks[at] |= bit(pe);
     if (mine.beside < 0 && pe != comm().rank() && memory_->space().shares_device_with(rank_of(Pe{pe}))) mine.beside = pe;
   }
   std::vector<Needs> all;
   IST_TRY(exchange(comm(), "ist_heap_create", mine, all));
   for (const Needs& each : all) beside_.push_back(each.beside);
+  if (const auto own = static_cast<std::size_t>(comm().rank() / 64); own < mine.asks.size())
+    for (std::size_t pe = 0; pe < all.size(); ++pe) asked_by_[pe] = (all[pe].asks[own] & bit(comm().rank())) != 0;
   const auto any = [&](std::uint32_t Needs::*what) {
     return std::any_of(all.begin(), all.end(), [&](const Needs& each) { return each.*what != 0; });
   };
@@ -116,8 +130,13 @@ Status CollectiveHeap::start_serving() {
            "a thread of the library's own serves this PE's part of the heap, which ISTHMUS_THREADS=\"single\" does not "
            "allow: leave that out, or make a heap of IST_KIND_HOST"};
   if (own.ok()) {
-    service_ = std::make_unique<PartService>(world(), comm(), *memory_);
-    own = service_->start();
+    const Bytes barrier = FlagBarrier::size(comm().size());
+    const SymmetricHeap::Shape& shape = memory_->shape();
+    const auto piece = [this](Offset offset, Bytes size) { return memory_->piece(memory_->shape().pe, offset, size); };
+    service_ = std::make_unique<PartService>(
+        world(), comm(), PartService::Part{shape.pe, shape.kind, shape.reach, piece},
+        PartService::Bells{control_->base() + barrier.value, control_stride(comm().size(), page_)});
+    own = service_->start(asked_by_);
   }
   return agree("ist_heap_create: serve", {}, own);
 }

@@ -117,6 +117,7 @@ class CollectiveHeap final : public Team {
   Bytes page_;
   std::unique_ptr<PartService> service_;  // where some PE's device does not reach another's part, or its words
   std::vector<Status> unreached_;         // why this PE's device does not reach that PE's part; ok where it does
+  std::vector<bool> asked_by_;            // by PEs: may that one ask this one's service?
   std::vector<std::int32_t> beside_;      // by PEs: the first other one whose part is on the same device, or -1
   DeviceView device_view_;                // of the memory
   std::mutex kept_mutex_;

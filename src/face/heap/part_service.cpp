@@ -24,6 +24,10 @@ constexpr std::size_t kMostAsked = 64;
 constexpr int kServiceLooks = 200;
 constexpr std::chrono::microseconds kServiceNap{20};
 constexpr std::chrono::microseconds kServiceLongNap{100};  // while nothing is under way
+// Looks before it sleeps until it is rung for; what its sender could not hand over when it rang is found after so long.
+constexpr int kServiceLooksAwake = kServiceLooks + 500;
+constexpr int kServiceLooksBetween = 5;
+constexpr std::chrono::microseconds kServiceSleep{20000};
 
 template <class T>
 Piece piece_of(T& value) {
@@ -56,16 +60,17 @@ T changed(T was, const WordChange& change) {
 
 }  // namespace
 
-PartService::PartService(World& world, const Communicator& comm, SymmetricHeap& memory)
+PartService::PartService(World& world, const Communicator& comm, Part own, const Bells& bells)
     : world_(world),
       engine_(comm.engine()),
       comm_(comm),
-      memory_(memory),
+      own_(std::move(own)),
+      bells_(bells),
       scope_{comm.scope().context | kQueueContext, comm.scope().group} {}
 
-Status PartService::start() {
+Status PartService::start(const std::vector<bool>& asked_by) {
   for (int pe = 0; pe < comm_.size(); ++pe) {
-    if (pe == comm_.rank()) continue;
+    if (pe == comm_.rank() || !asked_by[static_cast<std::size_t>(pe)]) continue;
     lanes_.emplace_back().rank = comm_.to_world(pe);
     listen(lanes_.back());
   }
@@ -80,6 +85,7 @@ void PartService::stop() {
   stop_ = true;
   if (!thread_.joinable()) return;
   if (engine_.sleeping_path() != nullptr) engine_.sleeping_path()->wake();
+  bells_.ring(own_.pe);
   thread_.join();
 }
 
@@ -130,7 +136,10 @@ Result<std::unique_ptr<PartService::Asked>> PartService::ask(const PartRequest& 
   auto asked = std::make_unique<Asked>(Asked{request, {}, {}});
   asked->request.tag = static_cast<std::int32_t>(1 + next_.fetch_add(1, std::memory_order_relaxed) % (kNumbers - 1));
   Status started = start_asking(*asked, comm_.to_world(pe.value), near);
-  if (started.ok()) return asked;
+  if (started.ok()) {
+    bells_.ring(pe);
+    return asked;
+  }
   let_go(*asked);
   return started;
 }
@@ -213,7 +222,7 @@ Status PartService::get(const Piece& near, const Far& from, const When& when) {
 }
 
 Result<std::uint64_t> PartService::change(const Far& word, Bytes size, const WordChange& change) {
-  if (word.pe == memory_.shape().pe) return change_here(word.offset, size, change);
+  if (word.pe == own_.pe) return change_here(word.offset, size, change);
   auto asked = ask({PartRequest::What::change, 0, 0, 0, word.offset.value, size.value, change}, word.pe, nullptr);
   if (!asked.ok()) return asked.status();
   IST_TRY(finish(**asked));
@@ -224,13 +233,13 @@ Result<std::uint64_t> PartService::change(const Far& word, Bytes size, const Wor
 // this way, and nobody else is to be atomic with them.
 Result<std::uint64_t> PartService::change_here(Offset offset, Bytes size, const WordChange& change) {
   const std::lock_guard lock(words_);
-  const Piece word = memory_.piece(memory_.shape().pe, offset, size);
-  if (memory_.shape().reach == SpaceReach::device) {
+  const Piece word = own_.piece(offset, size);
+  if (own_.reach == SpaceReach::device) {
     if (change.what == WordChange::What::store) {
       IST_TRY(copy_pieces(world_, word, host_piece(&change.operand, size)));
       return std::uint64_t{0};
     }
-    IST_TRY(can_change_words(world_, memory_.shape().kind));
+    IST_TRY(can_change_words(world_, own_.kind));
     return change_on_device(world_, word, change);
   }
   std::uint64_t before = 0;
@@ -271,7 +280,29 @@ void PartService::rest(Patience& patience, bool moved, bool polls) {
   if (moved) fruitless_ = 0;
   if (engine_.sleeping_path() != nullptr) return patience.after_look(moved, polls);
   if (++fruitless_ < kServiceLooks) return std::this_thread::yield();
+  if (bells_.base != nullptr && fruitless_ >= kServiceLooksAwake && !polls && is_idle()) return sleep();
   std::this_thread::sleep_for(polls ? kServiceNap : kServiceLongNap);
+}
+
+bool PartService::is_idle() const {
+  return std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return lane.state == Lane::State::moving || lane.state == Lane::State::answering;
+  });
+}
+
+// What was asked before the bell was announced is found by the look behind it, and what is asked later rings.
+void PartService::sleep() {
+  Doorbell& bell = bells_.of(own_.pe);
+  bell.announce();
+  bool news = stop_;
+  if (!news) {
+    const std::lock_guard lock(engine_.lock());
+    news = look_for_nobody(engine_) ||
+           std::any_of(lanes_.begin(), lanes_.end(), [this](const Lane& lane) { return is_over(lane); });
+  }
+  if (!news) bell.wait(kServiceSleep);
+  bell.retract();
+  fruitless_ = kServiceLooksAwake - kServiceLooksBetween;
 }
 
 // Under the lock.
@@ -307,7 +338,7 @@ void PartService::listen(Lane& lane) {
 void PartService::begin(Lane& lane) {
   const PartRequest& request = lane.request;
   if (request.what == PartRequest::What::change) return end(lane, {});
-  const Piece own = memory_.piece(memory_.shape().pe, Offset{request.offset}, Bytes{request.size});
+  const Piece own = own_.piece(Offset{request.offset}, Bytes{request.size});
   lane.state = Lane::State::moving;
   const Status started =
       request.what == PartRequest::What::get ? send(lane, own, bytes_for(request.tag)) : receive(lane, own, request.tag);

@@ -1,10 +1,11 @@
-// The parts of a heap that another PE does not reach: what others ask of this PE's part is done by a thread here, and what this PE asks of theirs
-// by theirs.
+// The parts of a heap or of a window that another PE does not reach: what others ask of this PE's part is done by a thread here, and what this PE
+// asks of theirs by theirs.
 //
-// Who calls this : CollectiveHeap, which owns one where the reach is SpaceReach::owner, or where some device does not reach another PE's part;
-//                  copies and words on such a heap.
-// Threads        : calls from any. One thread per heap, where there are other PEs; it takes the engine's lock for each look.
-// Ownership      : owns the thread and what is under way; looks at world, communicator and memory, which outlive it.
+// Who calls this : CollectiveHeap and Window, which own one where the reach is SpaceReach::owner, or where some device does not reach another PE's
+//                  part; copies and words on such a heap or window.
+// Threads        : calls from any. One thread per heap at PEs that another one may ask; it takes the engine's lock for each look, and sleeps where
+//                  nobody has asked for a while: whoever asks rings (path/shm/doorbell.hpp).
+// Ownership      : owns the thread and what is under way; looks at world, communicator and what is served, which outlive it.
 // Errors         : of what was asked: the other PE's, told by the call or by quiet(). A PE that is gone: IST_ERR_PEER_DEAD or _LEFT.
 //
 // What is asked goes by messages, in a context of the heap's own, as do the bytes: between the caller's buffer and the owner's, of
@@ -13,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -21,7 +23,10 @@
 
 #include "collective/communicator.hpp"
 #include "face/heap/part_messages.hpp"
-#include "heap/symmetric_heap.hpp"
+#include "memory/piece.hpp"
+#include "memory/spaces.hpp"
+#include "memory/word_changes.hpp"
+#include "path/shm/doorbell.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -30,11 +35,31 @@ class World;
 
 class PartService {
  public:
-  PartService(World& world, const Communicator& comm, SymmetricHeap& memory);
+  // Memory of every PE's that all map, zero at first: the thread's bell of PE p is p strides behind `base`. Null: it looks all the time.
+  struct Bells {
+    static constexpr Bytes kSize{64};
+    std::byte* base = nullptr;
+    Bytes stride;
+    Doorbell& of(Pe pe) const {
+      return *reinterpret_cast<Doorbell*>(base + static_cast<std::uint64_t>(pe.value) * stride.value);
+    }
+    void ring(Pe pe) const {
+      if (base != nullptr) of(pe).ring();
+    }
+  };
+  // This PE's part. Where the reach is SpaceReach::device its words are changed by the device, else by this thread's copies.
+  struct Part {
+    Pe pe;
+    KindId kind;
+    SpaceReach reach;
+    std::function<Piece(Offset, Bytes)> piece;
+  };
+  PartService(World& world, const Communicator& comm, Part own, const Bells& bells);
   ~PartService();
   PartService(const PartService&) = delete;
   PartService& operator=(const PartService&) = delete;
-  Status start();
+  // By PEs: may that one ask this one for anything?
+  Status start(const std::vector<bool>& asked_by);
   // The thread is over, and nobody is served any more.
   void stop();
   // That, and the world ends: what is under way is left as it is, since nobody moves it on.
@@ -104,6 +129,9 @@ class PartService {
   // What the thread does.
   void run();
   void rest(Patience& patience, bool moved, bool polls);
+  // With nothing to do, until somebody rings or for a moment.
+  void sleep();
+  bool is_idle() const;
   bool step(Lane& lane);
   bool is_over(const Lane& lane) const;
   void listen(Lane& lane);
@@ -115,7 +143,8 @@ class PartService {
   World& world_;
   Engine& engine_;
   const Communicator& comm_;
-  SymmetricHeap& memory_;
+  const Part own_;
+  const Bells bells_;
   const Scope scope_;
   std::atomic<std::uint32_t> next_{0};
   std::mutex words_;  // of the own part

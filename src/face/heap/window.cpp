@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kCreate = "ist_window_create";
 constexpr std::size_t kMostPes = IST_WINDOW_MOST_PES;
+constexpr std::uint64_t kMostAligned = 4096;  // more than is asked for
 constexpr const char* kInstead =
     "; register what cudaMalloc or ist_memory_alloc gives, or copy into memory of a heap (ist_heap_create)";
 
@@ -29,6 +30,7 @@ Result<std::unique_ptr<Window>> Window::create(World& world, const Communicator&
 }
 
 Window::~Window() {
+  service_.reset();  // whose thread looks at the parts
   give_up_copies();
   parts_.clear();
   if (anchor_) world().kinds().find(anchor_->kind)->release_later(*anchor_);
@@ -40,7 +42,10 @@ Status Window::open(const ist_buffer& memory, Bytes bytes) {
   IST_TRY(agree(kCreate, {}, own));
   parts_.resize(static_cast<std::size_t>(pes()));
   std::vector<Card> all;
-  IST_TRY(meet({bytes.value, file.offset, bytes == Bytes{} ? 0U : static_cast<std::uint32_t>(own_.kind)}, all));
+  const bool none = bytes == Bytes{};
+  IST_TRY(meet({bytes.value, file.offset, none ? 0 : reinterpret_cast<std::uintptr_t>(own_.address()),
+                none ? 0U : static_cast<std::uint32_t>(own_.kind)},
+               all));
   part(Pe{pe()}).base = bytes == Bytes{} ? nullptr : own_.address();
   return on_host() ? map_files(file, all) : map_devices();
 }
@@ -86,6 +91,7 @@ Status Window::meet(Card mine, std::vector<Card>& all) {
   std::optional<std::size_t> first;
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     parts_[pe].bytes = Bytes{all[pe].bytes};
+    parts_[pe].aligned_as = all[pe].address % kMostAligned;
     if (all[pe].bytes == 0) continue;
     if (!first) first = pe;
     if (all[pe].kind == all[*first].kind) continue;
@@ -151,8 +157,34 @@ Status Window::map_devices() {
       own = borrow_from(pe, *lending, all[static_cast<std::size_t>(pe)][static_cast<std::size_t>(this->pe())]);
   }
   Status all_opened = agree("ist_window_create: open", {}, own);
+  if (all_opened.ok()) all_opened = serve();
   if (!all_opened.ok()) static_cast<void>(let_go("ist_window_create: let go"));
   return all_opened;
+}
+
+Status Window::serve() {
+  std::uint64_t asks = 0;  // a bit for each PE
+  for (int pe = 0; pe < pes(); ++pe)
+    if (!part(Pe{pe}).unreached.ok()) asks |= std::uint64_t{1} << static_cast<unsigned>(pe);
+  std::vector<std::uint64_t> all;
+  IST_TRY(exchange(comm(), kCreate, asks, all));
+  if (std::all_of(all.begin(), all.end(), [](std::uint64_t each) { return each == 0; })) return {};
+  Status own;
+  if (world().settings().single_threaded())
+    own = {IST_ERR_SETTING,
+           "a thread of the library's own serves this PE's memory to PEs whose devices do not reach it, which "
+           "ISTHMUS_THREADS=\"single\" does not allow: leave that out, or register memory of IST_KIND_HOST"};
+  if (own.ok()) {
+    std::vector<bool> asked_by;
+    for (const std::uint64_t each : all) asked_by.push_back((each >> static_cast<unsigned>(pe()) & 1U) != 0);
+    const auto piece = [this](Offset offset, Bytes size) { return this->piece(Pe{pe()}, offset, size); };
+    service_ = std::make_unique<PartService>(world(), comm(), PartService::Part{Pe{pe()}, kind_, SpaceReach::device, piece},
+                                             PartService::Bells{});
+    own = service_->start(asked_by);
+  }
+  Status started = agree("ist_window_create: serve", {}, own);
+  if (!started.ok()) service_.reset();
+  return started;
 }
 
 // Before anybody frees his memory: drivers do not bear that while another process has a piece of a pool open.
@@ -179,12 +211,13 @@ Status Window::borrow_from(int pe, Lending& lending, const Loan& loan) {
   Part& theirs = part(Pe{pe});
   lending.hear(loan, lender);
   auto kept = lending.keep(loan, lender, own_, theirs.bytes);
-  if (!kept.ok()) {
-    const bool apart = kept.status().code() == IST_ERR_UNREACHABLE;
-    return {kept.status().code(),
-            pe_text(this->pe()) + " cannot reach memory of " + pe_text(pe) + ": " + kept.status().text() +
-                (apart ? "; put these PEs on devices that reach each other, or register memory of IST_KIND_HOST" : "")};
+  if (kept.status().code() == IST_ERR_UNREACHABLE) {
+    theirs.unreached = kept.status();
+    return {};
   }
+  if (!kept.ok())
+    return {kept.status().code(),
+            pe_text(this->pe()) + " cannot reach memory of " + pe_text(pe) + ": " + kept.status().text()};
   theirs.kept = std::move(*kept);
   theirs.base = theirs.kept->base() + loan.offset;
   theirs.lack = lending.changes_words_of(loan, lender, own_);
@@ -204,6 +237,28 @@ Status Window::check(int pe, std::uint64_t offset, Bytes size) const {
   if (offset <= there && size.value <= there - offset) return {};
   return {IST_ERR_ARGUMENT, std::to_string(size.value) + " bytes at offset " + std::to_string(offset) + " of " +
                                 pe_text(pe) + " were named, which has registered " + std::to_string(there)};
+}
+
+Status Window::has_addresses(Pe pe) const {
+  const Status& why = part(pe).unreached;
+  if (why.ok()) return {};
+  return {IST_ERR_UNREACHABLE, "the device of " + pe_text(this->pe()) + " does not reach the memory of " +
+                                   pe_text(pe.value) + ", which " + pe_text(pe.value) +
+                                   " serves to the host's calls alone: " + why.text() +
+                                   "; make that call without kernels, put these PEs on devices that reach each other, or "
+                                   "register memory of IST_KIND_HOST"};
+}
+
+Status Window::has_addresses() const {
+  for (int pe = 0; pe < pes(); ++pe) IST_TRY(has_addresses(Pe{pe}));
+  return {};
+}
+
+Status Window::quiet() {
+  Status failed = Team::quiet();
+  if (!service_) return failed;
+  Status served = service_->quiet();
+  return failed.ok() ? served : failed;
 }
 
 // What check() learned of the own memory holds for one operation alone.

@@ -13,13 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "face/heap/part_service.hpp"
 #include "face/heap/team.hpp"
 #include "memory/host/mapped_file.hpp"
 #include "memory/lending.hpp"
 
 namespace ist {
-
-class PartService;
 
 class Window final : public Team {
  public:
@@ -36,9 +35,20 @@ class Window final : public Team {
   int pes() const { return comm().size(); }
   KindId kind() const { return kind_; }
   bool on_host() const { return kind_ == KindId::host; }
-  static PartService* service_of_words(Pe) { return nullptr; }
-  static PartService* service_of_stores(Pe) { return nullptr; }
-  static PartService* service_for(Pe) { return nullptr; }
+  // Who does what is done in that PE's memory, or to its words; null where processors or this PE's device do.
+  PartService* service_of_words(Pe pe) const { return service_for(pe); }
+  PartService* service_of_stores(Pe pe) const { return service_for(pe); }
+  PartService* service_for(Pe pe) const { return part(pe).unreached.ok() ? nullptr : service_.get(); }
+  // When the world ends: no thread is left.
+  void stop_serving() {
+    if (service_) service_->leave();
+  }
+  Status quiet() override;
+  // Why the addresses of that PE's memory, or of some PE's, lead nowhere; ok where they lead somewhere.
+  Status has_addresses(Pe pe) const;
+  Status has_addresses() const;
+  // Of that byte of that PE's, as far as alignment goes.
+  std::uint64_t address_of(Pe pe, Offset offset) const { return part(pe).aligned_as + offset.value; }
   Status check(int pe) const;
   // Are those bytes of that PE's registered?
   Status check(int pe, std::uint64_t offset, Bytes size) const;
@@ -53,11 +63,14 @@ class Window final : public Team {
     MappedPart mapped;               // of another PE's host memory
     std::shared_ptr<Borrowed> kept;  // of another PE's device memory
     Status lack;                     // why none of its words can be changed
+    Status unreached;                // why this PE's device does not reach it; ok where it does
+    std::uint64_t aligned_as = 0;    // its first byte's address, by the last bits
   };
   // What each PE says of its own.
   struct Card {
     std::uint64_t bytes = 0;
     std::uint64_t offset = 0;  // in its file
+    std::uint64_t address = 0;
     std::uint32_t kind = 0;
   };
   Window(World& world, std::unique_ptr<Communicator> comm) : Team(world, std::move(comm), "ist_window") {}
@@ -74,6 +87,8 @@ class Window final : public Team {
   // What another process needs to open this PE's memory; the rank may be given none.
   Status lend_to(int pe, Lending& lending, Loan& loan);
   Status borrow_from(int pe, Lending& lending, const Loan& loan);
+  // Where somebody does not reach another one's.
+  Status serve();
   // Collective: nobody reaches the others' any more when it returns.
   Status let_go(const char* call);
 
@@ -81,6 +96,7 @@ class Window final : public Team {
   Piece own_;                    // of device memory; where this PE gives none, a byte of the library's own
   std::optional<Piece> anchor_;  // that byte
   std::vector<Part> parts_;      // by PE
+  std::unique_ptr<PartService> service_;
 };
 
 }  // namespace ist

@@ -235,6 +235,7 @@ Status World::end() {
   if (!engine_) return {};
   if (queue_channels_) queue_channels_->stop();
   heaps_.for_each([](CollectiveHeap& heap) { heap.stop_serving(); });
+  windows_.for_each([](Window& window) { window.stop_serving(); });
   part();
   hand_over_sends();
   // All before the others see this rank leave: then they know that nothing more comes of it. Streams go on before copies of messages are
