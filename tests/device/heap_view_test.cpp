@@ -230,13 +230,15 @@ int wrong_with(const Here& here, const Work& work, const std::string& text) {
   return 1;
 }
 
-// Until `ended`, at least once.
+// Until `ended`, at least once. Not without a pause: the driver's locks are nobody's in turn, and who launches may get none for seconds beside
+// threads that let go of them for no longer than it takes to ask again (10 s were seen, two H100).
 int go_on(const Here& here, Work& work, const std::atomic<bool>& ended) {
   do {
     std::string text = work.prepare();
     if (text.empty()) text = work.make();
     if (text.empty()) text = work.prove();
     if (!text.empty()) return wrong_with(here, work, text);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   } while (!ended);
   return 0;
 }
