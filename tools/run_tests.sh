@@ -144,7 +144,8 @@ threads() {
   local ranks
   export ISTHMUS_TEST_LONG=1 TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt
   if setarch -R true 2>/dev/null; then unshuffled=(setarch -R); fi
-  step "build, optimised: the launcher" build release isthmus_program
+  step "build, optimised: the launcher" build release isthmus_program isthmus_commit
+  if [ ${#failed[@]} = 0 ]; then images=$PWD/build; fi
   step "build, tsan: threads of ranks" build tsan ranks_threads
   for ranks in 2 3; do
     step "tests, tsan: 8 threads in each of $ranks ranks" timeout 900 "${unshuffled[@]}" build/bin/isthmus run -n "$ranks" \

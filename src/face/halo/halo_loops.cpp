@@ -1,6 +1,9 @@
 #include "face/halo/halo_loops.hpp"
 
 #include <cstring>
+#include <type_traits>
+
+#include "layout/form.hpp"
 
 namespace ist::halo {
 namespace {
