@@ -56,6 +56,8 @@ PinnedPool::~PinnedPool() {
     blocks_.erase(std::exchange(each.block.data_, nullptr));
   }
   while (!foreign_.empty()) unlock(foreign_.begin()->first);
+  for (const auto& [size, blocks] : idle_)
+    for (std::byte* data : blocks) ::munmap(data, size);
   for (const auto& [size, blocks] : free_)
     for (std::byte* data : blocks) {
       unlock_all(data, blocks_[data]);
@@ -95,6 +97,16 @@ Result<PinnedPool::Block> PinnedPool::take_locked(Bytes size, KindId kind) {
 
 Result<PinnedPool::Block> PinnedPool::take_pageable(Bytes size) {
   const Bytes block_size = rounded(size);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = idle_.find(block_size.value);
+    if (found != idle_.end() && !found->second.empty()) {
+      std::byte* const data = found->second.back();
+      found->second.pop_back();
+      idle_bytes_ = idle_bytes_ - block_size;
+      return Block{this, data, block_size, true};
+    }
+  }
   void* address = ::mmap(nullptr, block_size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED)
     return Status{IST_ERR_MEMORY, "the system has no " + std::to_string(block_size.value) + " bytes for a staging block"};
@@ -159,11 +171,16 @@ void PinnedPool::unmap(std::byte* data) {
 }
 
 void PinnedPool::give_back(std::byte* data, Bytes size, bool pageable) {
+  const std::lock_guard lock(mutex_);
   if (pageable) {
-    ::munmap(data, size.value);
+    if (idle_bytes_ + size > kMostIdle) {
+      ::munmap(data, size.value);
+    } else {
+      idle_[size.value].push_back(data);
+      idle_bytes_ += size;
+    }
     return;
   }
-  const std::lock_guard lock(mutex_);
   free_[size.value].push_back(data);
   free_bytes_ += size;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "far_kind.hpp"
@@ -166,6 +167,28 @@ TEST_F(Pool, locking_again_adds_only_the_kinds_that_came_into_use) {
   pool.unlock(memory.data());
   EXPECT_TRUE(far().locked.empty());
   EXPECT_EQ(pool.held().value, 0U);
+}
+
+// Some of them, so that its pages need not be brought again; more than that go back to the system.
+TEST_F(Pool, keeps_pageable_blocks_for_re_use_up_to_a_limit) {
+  PinnedPool pool{kinds(), mebibytes(1)};
+  std::byte* first = nullptr;
+  {
+    const auto block = must(pool.take_pageable(mebibytes(4)));
+    first = block.data();
+    std::memset(first, 7, block.size().value);
+  }
+  {
+    const auto again = must(pool.take_pageable(Bytes{(4 << 20) - 1}));
+    EXPECT_EQ(again.data(), first) << "of the same rounded size";
+    const auto other = must(pool.take_pageable(mebibytes(4)));
+    EXPECT_NE(other.data(), first);
+    EXPECT_EQ(other.data()[0], std::byte{0}) << "new from the system";
+  }
+  { const auto large = must(pool.take_pageable(mebibytes(64))); }
+  const auto after = must(pool.take_pageable(mebibytes(64)));
+  EXPECT_EQ(after.data()[12345], std::byte{0});
+  EXPECT_EQ(pool.held(), Bytes{}) << "none counts against the limit";
 }
 
 TEST_F(Pool, goes_on_with_pageable_blocks_where_a_driver_refuses_to_lock) {
