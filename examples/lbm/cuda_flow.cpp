@@ -159,6 +159,8 @@ void CudaFlow::spoil(std::size_t level) const {
   check(cudaMemcpy(&value, at, sizeof value, cudaMemcpyDeviceToHost), "cudaMemcpy");
   value = std::nextafter(value, 2.0F);
   check(cudaMemcpy(at, &value, sizeof value, cudaMemcpyHostToDevice), "cudaMemcpy");
+  // Such a copy may return before the bytes are there, and other streams do not wait for it.
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 double copy_rate(const float* from, float* to, std::int64_t count, cudaStream_t stream) {
