@@ -15,39 +15,39 @@ constexpr int kVote = 0;
 constexpr int kMade = 1;
 constexpr int kTrouble = 2;
 
-struct Part {
+struct NcclElement {
   nccl::Type type;
   int parts;  // of an element
 };
 
-std::optional<Part> type_of(ist_type type) {
+std::optional<NcclElement> type_of(ist_type type) {
   const auto element = element_of(type);
   if (!element || family_of(type) == Family::bytes) return std::nullopt;
   switch (*element) {
     case Element::int8:
-      return Part{nccl::Type::int8, 1};
+      return NcclElement{nccl::Type::int8, 1};
     case Element::uint8:
-      return Part{nccl::Type::uint8, 1};
+      return NcclElement{nccl::Type::uint8, 1};
     case Element::int32:
-      return Part{nccl::Type::int32, 1};
+      return NcclElement{nccl::Type::int32, 1};
     case Element::uint32:
-      return Part{nccl::Type::uint32, 1};
+      return NcclElement{nccl::Type::uint32, 1};
     case Element::int64:
-      return Part{nccl::Type::int64, 1};
+      return NcclElement{nccl::Type::int64, 1};
     case Element::uint64:
-      return Part{nccl::Type::uint64, 1};
+      return NcclElement{nccl::Type::uint64, 1};
     case Element::float16:
-      return Part{nccl::Type::float16, 1};
+      return NcclElement{nccl::Type::float16, 1};
     case Element::bfloat16:
-      return Part{nccl::Type::bfloat16, 1};
+      return NcclElement{nccl::Type::bfloat16, 1};
     case Element::float32:
-      return Part{nccl::Type::float32, 1};
+      return NcclElement{nccl::Type::float32, 1};
     case Element::float64:
-      return Part{nccl::Type::float64, 1};
+      return NcclElement{nccl::Type::float64, 1};
     case Element::complex32:
-      return Part{nccl::Type::float32, 2};
+      return NcclElement{nccl::Type::float32, 2};
     case Element::complex64:
-      return Part{nccl::Type::float64, 2};
+      return NcclElement{nccl::Type::float64, 2};
     default:
       return std::nullopt;
   }
@@ -94,7 +94,7 @@ void offer_bytes(Plan& plan, NcclWork work, Bytes bytes, ByMessages by_messages)
 }
 
 void set_elements(NcclWork& work, const Combiner& combiner, std::uint64_t count) {
-  const Part part = *type_of(combiner.type);
+  const NcclElement part = *type_of(combiner.type);
   work.count = count * static_cast<std::uint64_t>(part.parts);
   work.type = part.type;
   work.operation = *operation_of(combiner);

@@ -66,11 +66,11 @@ bool reduce_small(const char* call, const Group& group, const Block& block, cons
   return true;
 }
 
-struct Part {
+struct Stretch {
   std::size_t begin;
   std::size_t end;
 };
-Part part_of(const Block& block, std::size_t size, int pes, int index) {
+Stretch part_of(const Block& block, std::size_t size, int pes, int index) {
   const std::size_t elements = block.bytes / size;
   const auto n = static_cast<std::size_t>(pes);
   const auto i = static_cast<std::size_t>(index);
@@ -79,7 +79,7 @@ Part part_of(const Block& block, std::size_t size, int pes, int index) {
 
 // Nobody but this PE reads its part of anybody's source, so that it may write it where dest is the source.
 bool reduce_own_part(const char* call, const Group& group, const Block& block, const Combiner& combiner) {
-  const Part mine = part_of(block, combiner.size, group.size, group.me);
+  const Stretch mine = part_of(block, combiner.size, group.size, group.me);
   const std::size_t step = kStep / combiner.size * combiner.size;
   Scratch result{step};
   for (std::size_t at = mine.begin; at < mine.end; at += step) {
@@ -104,7 +104,7 @@ bool reduce_in(const char* call, const Group& group, const Block& block, const C
   if (!reduce_own_part(call, group, block, combiner) || !sync(call, group)) return false;
   for (int k = 1; k < group.size; ++k) {
     const int i = (group.me + k) % group.size;
-    const Part part = part_of(block, combiner.size, group.size, i);
+    const Stretch part = part_of(block, combiner.size, group.size, i);
     std::byte* const at = static_cast<std::byte*>(block.dest) + part.begin;
     if (part.end > part.begin) get(call, SHMEM_CTX_DEFAULT, at, at, part.end - part.begin, group.at(i));
   }
