@@ -89,7 +89,9 @@ Result<OperationId> Plan::start() {
     schedule().doubt_by([lane = comm_.lane(), number = number_](bool asks) { return lane->compare(number, asks); });
   schedule().set_combiner(combiner_);
   const std::lock_guard lock(comm_.engine().lock());
-  return comm_.engine().start_schedule(std::move(schedule_));
+  const auto id = comm_.engine().start_schedule(std::move(schedule_));
+  comm_.engine().move_on_others();
+  return id;
 }
 
 void Plan::use(const Piece& piece) {

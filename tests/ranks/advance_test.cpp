@@ -23,7 +23,7 @@ constexpr std::chrono::microseconds kPause{50};
 
 // Rank 0 starts to send 1 MiB, which needs its sender's calls, and then makes `call` again and again; how long rank 1 had to wait,
 // and how long rank 0 went on.
-std::array<double, 2> seconds_beside(ist_comm there, const std::function<void(int)>& call) {
+std::array<double, 2> seconds_beside(ist_comm there, const std::function<void(int)>& call, int calls) {
   std::array<double, 2> seconds{};
   const auto begin = Clock::now();
   const auto since = [&begin] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
@@ -32,7 +32,7 @@ std::array<double, 2> seconds_beside(ist_comm there, const std::function<void(in
   if (rank() == 0) {
     ist_request send = IST_REQUEST_NULL;
     EXPECT_EQ(IST_OK, ist_isend(ist_host(mine.data()), kBytes, IST_BYTE, 1, 0, there, &send));
-    for (int n = 0; n < kCalls; ++n) {
+    for (int n = 0; n < calls; ++n) {
       call(n);
       std::this_thread::sleep_for(kPause);
     }
@@ -60,8 +60,8 @@ class Advance : public ::testing::Test {
   }
   void TearDown() override { IST_OK_OR_FAIL(ist_world_destroy(&world_)); }
   // Long before rank 0 came to its wait.
-  void expect_early(const std::function<void(int)>& call) {
-    const auto [sender, receiver] = seconds_beside(there_, call);
+  void expect_early(const std::function<void(int)>& call, int calls = kCalls) {
+    const auto [sender, receiver] = seconds_beside(there_, call, calls);
     EXPECT_LT(receiver, 0.7 * sender) << "of " << sender << " s";
   }
   ist_world world_ = IST_WORLD_NULL;
@@ -127,6 +127,49 @@ TEST_F(Advance, InPersistentStarts) {
     ASSERT_EQ(n, got);
   }
   if (rank() == 0) IST_OK_OR_FAIL(ist_request_free(&start));
+}
+
+TEST_F(Advance, InNonblockingCollectives) {
+  ist_comm others = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_comm_dup(there_, &others));
+  std::vector<int> numbers(kCalls, -1);
+  std::vector<ist_request> requests(kCalls, IST_REQUEST_NULL);
+  const auto start = [&](int n) {
+    EXPECT_EQ(IST_OK, ist_ibcast(ist_host(&numbers[at(n)]), 1, IST_INT, 0, others, &requests[at(n)]));
+  };
+  expect_early([&](int n) {
+    numbers[at(n)] = n;
+    start(n);
+  });
+  for (int n = 0; n < kCalls && rank() != 0; ++n) {
+    start(n);
+    IST_OK_OR_FAIL(ist_wait(&requests[at(n)], IST_STATUS_IGNORE));
+    ASSERT_EQ(n, numbers[at(n)]);
+  }
+  IST_OK_OR_FAIL(ist_waitall(kCalls, requests.data(), IST_STATUSES_IGNORE));
+  IST_OK_OR_FAIL(ist_comm_free(&others));
+}
+
+TEST_F(Advance, InSendsAndReceivesOfDevices) {
+  constexpr int kFew = 2000;
+  for (const KindName& of : usable_kinds()) {
+    if (of.kind == IST_KIND_HOST) continue;
+    SCOPED_TRACE(of.name);
+    ist_buffer word{};
+    IST_OK_OR_FAIL(ist_memory_alloc(world_, of.kind, 0, sizeof(int), &word));
+    std::vector<ist_request> requests(kFew, IST_REQUEST_NULL);
+    for (const bool sends : {true, false}) {
+      const auto start = [&](int n, bool send) {
+        EXPECT_EQ(IST_OK, send ? ist_isend(word, 1, IST_INT, 1 - rank(), kTag, there_, &requests[at(n)])
+                               : ist_irecv(word, 1, IST_INT, 1 - rank(), kTag, there_, &requests[at(n)]))
+            << ist_error_text();
+      };
+      expect_early([&](int n) { start(n, sends); }, kFew);
+      for (int n = 0; n < kFew && rank() == 1; ++n) start(n, !sends);
+      if (rank() < 2) IST_OK_OR_FAIL(ist_waitall(kFew, requests.data(), IST_STATUSES_IGNORE));
+    }
+    IST_OK_OR_FAIL(ist_memory_free(world_, word));
+  }
 }
 
 TEST_F(Advance, InProbes) {

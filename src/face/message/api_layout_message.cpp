@@ -38,7 +38,7 @@ Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
                       ? engine.start_send(*whole, Rank{to->rank}, given.tag, to->comm->scope(), &done, mode)
                       : engine.start_send_laid(std::move(block), Rank{to->rank}, given.tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return id.status();
-  if (!mode.blocking) engine.look_around();
+  if (!mode.blocking) engine.look_around(), engine.move_on_others();
   return Started{&world, *id, done};
 }
 
@@ -76,6 +76,7 @@ Result<Started> start_laid_receive(LaidReceiving what, int tag) {
   const auto id = engine.start_receive_laid(std::move(what.block), what.from.rank, tag, what.from.comm->scope());
   if (!id.ok()) return id.status();
   engine.look_around();
+  engine.move_on_others();
   return Started{what.from.world, *id, false};
 }
 

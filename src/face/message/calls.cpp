@@ -145,7 +145,8 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, S
   const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return in_words_of(to->comm->scope().group.get(), id.status());
   // A blocking call looks in its wait.
-  if (!mode.blocking) piece->kind != KindId::host ? engine.look_around() : engine.move_on_others();
+  if (!mode.blocking && piece->kind != KindId::host) engine.look_around();
+  if (!mode.blocking) engine.move_on_others();
   return Started{to->world, *id, done};
 }
 
@@ -165,7 +166,8 @@ Result<Started> start_receive(const Receiving& what) {
   const TypeCheck::Stated types{engine.types(), [&] { return what.types; }};
   const auto id = engine.start_receive(what.piece, what.from.rank, what.tag, what.from.comm->scope());
   if (!id.ok()) return in_words_of(what.from.comm->scope().group.get(), id.status());
-  what.piece.kind != KindId::host ? engine.look_around() : engine.move_on_others();
+  if (what.piece.kind != KindId::host) engine.look_around();
+  engine.move_on_others();
   return Started{world, *id, false};
 }
 
