@@ -76,9 +76,12 @@ Launch room_for(void (*kernel)(Parameters...), unsigned threads, std::size_t sha
 // begins that goes by the driver's own choice, however much room there is: on an H100 (132 multiprocessors, CUDA 13.0, 2026-11-26) beside 262 blocks
 // of 1024 threads, and beside 524 of 512; with 32 KiB set aside it begins beside all shapes that were tried. So a kernel that wanted less asks for so
 // much, from here on.
-inline constexpr int kSharedForCalls = 32 << 10;
+inline constexpr std::size_t kSharedForCalls = 32 << 10;
+// `shared_bytes` of each block, of which `per_multiprocessor` fit: where those take as much, it is there already. The device takes 1 KiB of each
+// block for itself.
 template <class... Parameters>
-cudaError_t divide_for_calls(void (*kernel)(Parameters...)) {
+cudaError_t divide_for_calls(void (*kernel)(Parameters...), std::size_t shared_bytes, int per_multiprocessor) {
+  constexpr std::size_t kOfDevice = 1024;
   const void* const function = reinterpret_cast<const void*>(kernel);
   int device = 0;
   int most = 0;
@@ -86,8 +89,10 @@ cudaError_t divide_for_calls(void (*kernel)(Parameters...)) {
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&is, function);
-  const int percent = most > 0 ? static_cast<int>(100LL * kSharedForCalls / most) : 0;
-  if (error != cudaSuccess || is.preferredShmemCarveout >= percent) return error;
+  if (error != cudaSuccess) return error;
+  const std::size_t used = static_cast<std::size_t>(per_multiprocessor) * (is.sharedSizeBytes + shared_bytes + kOfDevice);
+  const int percent = most > 0 ? static_cast<int>(100 * kSharedForCalls / static_cast<std::size_t>(most)) : 0;
+  if (used >= kSharedForCalls || is.preferredShmemCarveout >= percent) return error;
   return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout, percent > 100 ? 100 : percent);
 }
 
@@ -104,7 +109,7 @@ Launch launch_resident(void (*kernel)(Parameters...), unsigned blocks, unsigned 
 }
 
 // Blocks and threads in one dimension, as Grid counts them; `reserved` as for room_for(). A cooperative launch: the device begins all blocks together or none.
-// Unless nothing is reserved, the kernel prefers at least 32 KiB of shared memory for each multiprocessor from then on (divide_for_calls()).
+// Unless nothing is reserved, a kernel whose blocks take less prefers 32 KiB of shared memory for each multiprocessor from then on (divide_for_calls()).
 template <class... Parameters, class... Arguments>
 Launch launch_grid(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared_bytes,
                    cudaStream_t stream, int reserved, const Arguments&... arguments) {
@@ -117,7 +122,7 @@ Launch launch_grid(void (*kernel)(Parameters...), unsigned blocks, unsigned thre
     launch.error = cudaErrorCooperativeLaunchTooLarge;
     return launch;
   }
-  if (room.reserved > 0) launch.error = divide_for_calls(kernel);
+  if (room.reserved > 0) launch.error = divide_for_calls(kernel, shared_bytes, room.per_multiprocessor);
   if (!launch.ok()) {
     launch.text =
         std::string("room for calls of the host was to be kept, and the runtime says: ") + cudaGetErrorString(launch.error);

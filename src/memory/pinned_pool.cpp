@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <chrono>
+#include <new>
 
 #include "base/log.hpp"
 
@@ -173,12 +174,15 @@ void PinnedPool::unmap(std::byte* data) {
 void PinnedPool::give_back(std::byte* data, Bytes size, bool pageable) {
   const std::lock_guard lock(mutex_);
   if (pageable) {
-    if (idle_bytes_ + size > kMostIdle) {
-      ::munmap(data, size.value);
-    } else {
-      idle_[size.value].push_back(data);
-      idle_bytes_ += size;
+    try {
+      if (idle_bytes_ + size <= kMostIdle) {
+        idle_[size.value].push_back(data);
+        idle_bytes_ += size;
+        return;
+      }
+    } catch (const std::bad_alloc&) {  // there is no room to remember it
     }
+    ::munmap(data, size.value);
     return;
   }
   free_[size.value].push_back(data);

@@ -42,7 +42,10 @@ const char* RefusedRows::why() {
   return "the driver refused copies of rows to or from the host before";
 }
 
-void RefusedRows::clear() { blocks_.clear(); }
+void RefusedRows::clear() {
+  for (const Block& block : blocks_) block.used.kind()->release_later(block.memory);
+  blocks_.clear();
+}
 
 // A copy of nothing behind the last step is over when the block is free.
 void RefusedRows::keep(MemoryKind& kind, const Piece& memory, const PackWork& work, Ticket& last) {

@@ -186,17 +186,15 @@ RingReceiver::Message* RingReceiver::message_of(std::uint32_t operation) {
 }
 
 // The copies alone: neither a late sender nor other messages between them count. Both sides copy at the same time, so the slower one's copies
-// count, and of the other's a slot: the first one that is filled, or the last one that is emptied. Where the sender did not tell, its copies
-// count as much as these.
+// count; that the other one's first or last slot is waited for is so of a message by itself, and not of one behind another. Where the sender did
+// not tell, its copies count as much as these.
 void RingReceiver::tell_times(const Message& message, Finished& end) {
   if (message.first.value == 0) return;
-  const double slots = static_cast<double>(message.piece.size.value) / static_cast<double>(message.first.value);
   const double emptying = std::chrono::duration<double>(message.copying).count();
   const double told = std::chrono::duration<double>(message.filling).count();
   const double filling = told > 0 ? told : emptying;
-  const double more = std::max(emptying, filling), less = std::min(emptying, filling);
-  end.seconds = more + less / slots;
-  end.both = more + less;
+  end.seconds = std::max(emptying, filling);
+  end.both = emptying + filling;
 }
 
 void RingReceiver::note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun) {

@@ -215,9 +215,11 @@ bool Engine::progress() {
   return moved;
 }
 
-void Engine::move_on_now_and_then() {
+// The caller's own operation has begun, and is his: what memory runs out for is another one's, which stays where it is until somebody looks again.
+void Engine::move_on_now_and_then() try {
   constexpr unsigned kOften = 64;
   if (++started_ % kOften == 0) progress();
+} catch (const std::bad_alloc&) {
 }
 
 bool Engine::linger() {

@@ -148,7 +148,8 @@ TEST(HeapViewOfOne, LetsHostsChangeWordsThatTheLargestGridWaitsFor) {
     int wrong = 0;
     for (const heap_kernels::Blocks& blocks :
          {heap_kernels::Blocks{1024, 0}, heap_kernels::Blocks{512, 0}, heap_kernels::Blocks{256, 0},
-          heap_kernels::Blocks{32, 0}, heap_kernels::Blocks{256, 40000}, heap_kernels::Blocks{128, 90000}}) {
+          heap_kernels::Blocks{32, 0}, heap_kernels::Blocks{256, 40000}, heap_kernels::Blocks{128, 90000},
+          heap_kernels::Blocks{256, 16384}}) {
       // Once before, so that nothing is loaded or locked while the grid runs.
       if (ist_heap_atomic64(heap, IST_ATOMIC_SET, word, 0, nullptr, 0) != IST_OK) ++wrong;
       int code = IST_OK;

@@ -125,7 +125,8 @@ Result<bool> CollectiveHeap::is_anyone_served(bool by_owners) {
 
 Status CollectiveHeap::start_serving() {
   Status own;
-  if (world().settings().single_threaded())
+  const bool asked = std::find(asked_by_.begin(), asked_by_.end(), true) != asked_by_.end();
+  if (asked && world().settings().single_threaded())
     own = {IST_ERR_SETTING,
            "a thread of the library's own serves this PE's part of the heap, which ISTHMUS_THREADS=\"single\" does not "
            "allow: leave that out, or make a heap of IST_KIND_HOST"};

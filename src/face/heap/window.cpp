@@ -163,20 +163,22 @@ Status Window::map_devices() {
 }
 
 Status Window::serve() {
-  std::uint64_t asks = 0;  // a bit for each PE
+  const auto bit = [](int pe) { return std::uint64_t{1} << static_cast<unsigned>(pe % 64); };
+  std::uint64_t asks = 0;  // a bit for each PE, which PEs that are 64 apart share
   for (int pe = 0; pe < pes(); ++pe)
-    if (!part(Pe{pe}).unreached.ok()) asks |= std::uint64_t{1} << static_cast<unsigned>(pe);
+    if (!part(Pe{pe}).unreached.ok()) asks |= bit(pe);
   std::vector<std::uint64_t> all;
   IST_TRY(exchange(comm(), kCreate, asks, all));
   if (std::all_of(all.begin(), all.end(), [](std::uint64_t each) { return each == 0; })) return {};
   Status own;
-  if (world().settings().single_threaded())
+  const bool asked = std::any_of(all.begin(), all.end(), [&](std::uint64_t each) { return (each & bit(pe())) != 0; });
+  if (asked && world().settings().single_threaded())
     own = {IST_ERR_SETTING,
            "a thread of the library's own serves this PE's memory to PEs whose devices do not reach it, which "
            "ISTHMUS_THREADS=\"single\" does not allow: leave that out, or register memory of IST_KIND_HOST"};
   if (own.ok()) {
     std::vector<bool> asked_by;
-    for (const std::uint64_t each : all) asked_by.push_back((each >> static_cast<unsigned>(pe()) & 1U) != 0);
+    for (const std::uint64_t each : all) asked_by.push_back((each & bit(pe())) != 0);
     const auto piece = [this](Offset offset, Bytes size) { return this->piece(Pe{pe()}, offset, size); };
     service_ = std::make_unique<PartService>(world(), comm(), PartService::Part{Pe{pe()}, kind_, SpaceReach::device, piece},
                                              PartService::Bells{});
