@@ -175,14 +175,15 @@ void PinnedPool::give_back(std::byte* data, Bytes size, bool pageable) {
   const std::lock_guard lock(mutex_);
   if (pageable) {
     try {
-      if (idle_bytes_ + size <= kMostIdle) {
-        idle_[size.value].push_back(data);
-        idle_bytes_ += size;
+      if (idle_bytes_ + size > kMostIdle) {
+        ::munmap(data, size.value);
         return;
       }
-    } catch (const std::bad_alloc&) {  // there is no room to remember it
+      idle_[size.value].push_back(data);
+      idle_bytes_ += size;
+    } catch (const std::bad_alloc&) {
+      ::munmap(data, size.value);  // there is no room to remember it
     }
-    ::munmap(data, size.value);
     return;
   }
   free_[size.value].push_back(data);

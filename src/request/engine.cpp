@@ -216,10 +216,14 @@ bool Engine::progress() {
 }
 
 // The caller's own operation has begun, and is his: what memory runs out for is another one's, which stays where it is until somebody looks again.
-void Engine::move_on_now_and_then() try {
+void Engine::move_on_now_and_then() {
   constexpr unsigned kOften = 64;
-  if (++started_ % kOften == 0) progress();
-} catch (const std::bad_alloc&) {
+  if (++started_ % kOften != 0) return;
+  try {
+    progress();
+  } catch (const std::bad_alloc&) {
+    started_ = kOften - 1;  // so does the next call
+  }
 }
 
 bool Engine::linger() {

@@ -74,7 +74,7 @@ struct PutSignal {
 // How wide the words are that both addresses allow.
 inline std::uint64_t width_of(const void* to, const void* from) {
   const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
-  for (const std::uint64_t width : {16, 8, 4})
+  for (const std::uint64_t width : {std::uint64_t{16}, std::uint64_t{8}, std::uint64_t{4}})
     if (apart % width == 0) return width;
   return 1;
 }
