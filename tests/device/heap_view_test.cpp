@@ -231,8 +231,8 @@ int wrong_with(const Here& here, const Work& work, const std::string& text) {
   return 1;
 }
 
-// Until `ended`, at least once. Not without a pause: the driver's locks are nobody's in turn, and who launches may get none for seconds beside
-// threads that let go of them for no longer than it takes to ask again (10 s were seen, two H100).
+// Until `ended`, at least once. With a pause: without one a kernel waited 10 s for the other PE's once (two H100), probably since who launches got none
+// of the driver's locks beside threads that let go of them for no longer than it takes to ask again.
 int go_on(const Here& here, Work& work, const std::atomic<bool>& ended) {
   do {
     std::string text = work.prepare();
