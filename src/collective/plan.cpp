@@ -90,7 +90,7 @@ Result<OperationId> Plan::start() {
   schedule().set_combiner(combiner_);
   const std::lock_guard lock(comm_.engine().lock());
   const auto id = comm_.engine().start_schedule(std::move(schedule_));
-  comm_.engine().move_on_others();
+  if (!may_walk_) comm_.engine().move_on_others();  // one that waits looks itself
   return id;
 }
 

@@ -8,6 +8,7 @@
 #include "request/engine_at_once.hpp"
 #include "request/mail.hpp"
 #include "request/type_check.hpp"
+#include "request/wait.hpp"
 
 namespace ist {
 namespace {
@@ -218,12 +219,7 @@ bool Engine::progress() {
 // The caller's own operation has begun, and is his: what memory runs out for is another one's, which stays where it is until somebody looks again.
 void Engine::move_on_now_and_then() {
   constexpr unsigned kOften = 64;
-  if (++started_ % kOften != 0) return;
-  try {
-    progress();
-  } catch (const std::bad_alloc&) {
-    started_ = kOften - 1;  // so does the next call
-  }
+  if (++started_ % kOften == 0) look_for_nobody(*this);
 }
 
 bool Engine::linger() {

@@ -163,7 +163,8 @@ TEST_F(CudaTickets, copies_that_wait_for_slow_streams_do_not_hold_up_others) {
 
 TEST_F(CudaTickets, waits_in_streams_need_no_events_and_are_known_to_be_over) {
   StreamOrder* const order = kind->stream_order();
-  if (order == nullptr) GTEST_SKIP() << "SKIPPED: this driver has not what kernels in streams need";
+  if (order == nullptr)
+    GTEST_SKIP() << "not covered here: kernels in users' streams, since this driver has not what they need";
   if (is_fake()) fake_delay(0);
   std::fill(bytes(), bytes() + sizeof(std::uint64_t), static_cast<unsigned char>(0));
   WordWait met{WordWait::How::greater_equal};
@@ -199,7 +200,8 @@ TEST_F(CudaTickets, waits_in_streams_need_no_events_and_are_known_to_be_over) {
 
 TEST_F(CudaTickets, puts_with_signals_in_streams_are_one_launch_or_a_copy_and_a_word) {
   StreamOrder* const order = kind->stream_order();
-  if (order == nullptr) GTEST_SKIP() << "SKIPPED: this driver has not what kernels in streams need";
+  if (order == nullptr)
+    GTEST_SKIP() << "not covered here: kernels in users' streams, since this driver has not what they need";
   const CUstream stream = make_stream(primary());
   constexpr std::uint64_t kFrom = 1 << 16, kTo = 1 << 18, kMost = 8209, kAround = 32, kHalf = std::uint64_t{1} << 40;
   const Piece word = piece.part(Offset{0}, Bytes{8});

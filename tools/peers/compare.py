@@ -85,6 +85,20 @@ def run(command, env, seconds, where=None):
     return done.stdout, ""
 
 
+def version_of(mpirun):
+    """What it says of itself, and whether it is Open MPI's."""
+    version, _ = run([mpirun, "--version"], {}, 30)
+    return version or "", bool(re.search("Open MPI|OpenRTE", version or ""))
+
+
+def anywhere(open_mpi, options, variables):
+    """The same for an MPI that is started as root, and for as many ranks as there are processors."""
+    if not open_mpi:
+        return options, variables
+    return (["--bind-to", "core", "--oversubscribe", *options],
+            {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+
+
 def best_way(ways):
     """Of the times of each way in all rounds: the one with the least median, and the medians of all."""
     tried = {way: statistics.median(times) for way, times in ways.items()}
@@ -148,9 +162,8 @@ class Peer:
 
     def __init__(self, name, folder, work):
         self.name, self.folder, self.mpirun = name, folder, str(folder / "mpirun")
-        version, _ = run([self.mpirun, "--version"], {}, 30)
-        self.open_mpi = bool(re.search("Open MPI|OpenRTE", version or ""))
-        self.ways = dict(OPEN_MPI if self.open_mpi else MPICH if "HYDRA" in (version or "") else {"default": ([], {})})
+        version, self.open_mpi = version_of(self.mpirun)
+        self.ways = dict(OPEN_MPI if self.open_mpi else MPICH if "HYDRA" in version else {"default": ([], {})})
         self.program = str(work / f"mpi_bench-{name.replace(' ', '-')}")
         said, why = run([str(folder / "mpicc"), "-O2", "-o", self.program, str(TOP / "tools/peers/mpi_bench.c")], {}, 120)
         if said is None:
@@ -159,10 +172,7 @@ class Peer:
 
     def measure(self, way, where):
         """One run. A way that does not work here, such as a transport that is not installed, is left out from then on."""
-        options, variables = self.ways[way]
-        if self.open_mpi:
-            options = ["--bind-to", "core", "--oversubscribe", *options]
-            variables = {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        options, variables = anywhere(self.open_mpi, *self.ways[way])
         said, why = run([self.mpirun, "-n", "2", *options, self.program],
                         {**variables, "PEER_PROCESSORS": ",".join(map(str, where))}, 240)
         if said is None:

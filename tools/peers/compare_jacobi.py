@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 
-from compare import MPICH, OPEN_MPI, best_way, find_folders, processors, run
+from compare import MPICH, OPEN_MPI, anywhere, best_way, find_folders, processors, run, version_of
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 WAYS = ("default", "pml ob1", "pml ucx")
@@ -23,8 +23,7 @@ WAYS = ("default", "pml ob1", "pml ucx")
 class Peer:
     def __init__(self, name, folder, build, work):
         self.name, self.mpirun, self.title, self.times, self.rates = name, str(folder / "mpirun"), name, {}, {}
-        version, _ = run([self.mpirun, "--version"], {}, 30)
-        self.open_mpi = "Open MPI" in (version or "") or "OpenRTE" in (version or "")
+        _, self.open_mpi = version_of(self.mpirun)
         known = OPEN_MPI if self.open_mpi else MPICH
         self.ways = {way: known[way] for way in WAYS if way in known}
         self.program = str(work / f"jacobi_mpi-{name.replace(' ', '-')}")
@@ -36,10 +35,7 @@ class Peer:
             sys.exit(f"compare_jacobi: {folder / 'mpicxx'} does not compile the peer's program: {why}")
 
     def measure(self, way, size, iterations, where):
-        options, variables = self.ways[way]
-        if self.open_mpi:
-            options = ["--bind-to", "core", "--oversubscribe", *options]
-            variables = {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        options, variables = anywhere(self.open_mpi, *self.ways[way])
         said, why = run([self.mpirun, "-n", "2", *options, self.program, str(size), str(size), str(iterations), "1"],
                         {**variables, "PEER_PROCESSORS": ",".join(map(str, where))}, 300)
         if said is None:

@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 
-from compare import MPICH, OPEN_MPI, best_way, find_folders, processors, run
+from compare import MPICH, OPEN_MPI, anywhere, best_way, find_folders, processors, run, version_of
 from compare_device import WAYS as DEVICE_WAYS
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -38,8 +38,7 @@ class Peer:
 
     def __init__(self, name, folder, kind, work):
         self.name, self.mpirun, self.title, self.left_out = name, str(folder / "mpirun"), name, []
-        version, _ = run([self.mpirun, "--version"], {}, 30)
-        self.open_mpi = "Open MPI" in (version or "") or "OpenRTE" in (version or "")
+        _, self.open_mpi = version_of(self.mpirun)
         known = OPEN_MPI if self.open_mpi else MPICH
         self.ways = dict(DEVICE_WAYS) if kind == "cuda" else {way: known[way] for way in HOST_WAYS if way in known}
         self.kind, self.program, self.times = kind, str(work / f"mpi_layouts-{name.replace(' ', '-')}"), {}
@@ -48,10 +47,7 @@ class Peer:
             sys.exit(f"compare_layouts: {folder / 'mpicc'} does not compile the peer's program: {why}")
 
     def measure(self, way, shape, where, quick):
-        options, variables = self.ways[way]
-        if self.open_mpi:
-            options = ["--bind-to", "core", "--oversubscribe", *options]
-            variables = {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        options, variables = anywhere(self.open_mpi, *self.ways[way])
         if where:
             variables = {**variables, "PEER_PROCESSORS": listed(where)}
         ucx = os.environ.get("PEER_UCX")

@@ -38,7 +38,10 @@ Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
                       ? engine.start_send(*whole, Rank{to->rank}, given.tag, to->comm->scope(), &done, mode)
                       : engine.start_send_laid(std::move(block), Rank{to->rank}, given.tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return id.status();
-  if (!mode.blocking) engine.look_around(), engine.move_on_others();
+  if (!mode.blocking) {
+    engine.look_around();
+    engine.move_on_others();
+  }
   return Started{&world, *id, done};
 }
 
