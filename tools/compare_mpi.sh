@@ -25,6 +25,7 @@ build=${1:-build}
 isthmus=$build/bin/isthmus
 out=${OUT:-$build/mpi}
 [[ -x $isthmus ]] || { echo "compare_mpi: $isthmus is not there: build it, or name the folder of the build"; exit 2; }
+[[ ${2:-messages} =~ ^(messages|layouts|jacobi)$ ]] || { echo "compare_mpi: '$2' is not compared: name layouts or jacobi, or nothing for messages"; exit 2; }
 mkdir -p "$out"
 tools/peers/get_mpi_wheels.sh "$build" || echo "compare_mpi: goes on with the peers that are here"
 if [[ ${2:-} == layouts ]]; then

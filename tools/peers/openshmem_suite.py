@@ -81,6 +81,9 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
+    for folder in options.folders:
+        if not folder.is_dir():
+            parser.error(f"{folder} is no folder: name those that hold the suites' programs")
     options.build = options.build.absolute()
     rows = []
     with tempfile.TemporaryDirectory() as place:
