@@ -43,6 +43,9 @@ constexpr double kMoment = 0.5;
 // Joining, and an exchange for which all have come, take milliseconds where nobody has stopped.
 constexpr double kMostly = 0.4;
 constexpr std::chrono::milliseconds kLook{50};
+// A process that ends tries this often, and waits this long in between, to take its leave of the server.
+constexpr int kLooksAtEnd = 200;
+constexpr std::chrono::milliseconds kLookAtEnd{1};
 
 }  // namespace
 
@@ -172,8 +175,12 @@ void JobServer::withdraw(ServedRound& round, const std::string& reason) {
 // A forked child must not say that the rank ends.
 void JobServer::end() {
   if (owner_ != ::getpid()) return;
-  // A thread of this process may be inside.
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+  // A thread of this process may be inside: one that only looks is out in a moment, one that waits for other ranks is not waited for.
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  for (int times = 0; !lock.owns_lock() && times < kLooksAtEnd; ++times) {
+    std::this_thread::sleep_for(kLookAtEnd);
+    static_cast<void>(lock.try_lock());
+  }
   if (lock.owns_lock()) left_.reset();
   leave(lock.owns_lock() && broken_.ok() && !meeting_);
 }

@@ -36,6 +36,7 @@ Result<Api> load_api(const std::string& file) {
   IST_NCCL_FIND(ncclGetLastError);
   IST_NCCL_FIND(ncclGetUniqueId);
   IST_NCCL_FIND(ncclCommInitRankConfig);
+  IST_NCCL_FIND(ncclCommSplit);
   IST_NCCL_FIND(ncclCommGetAsyncError);
   IST_NCCL_FIND(ncclCommAbort);
   IST_NCCL_FIND(ncclGroupStart);

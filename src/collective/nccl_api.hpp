@@ -65,6 +65,7 @@ struct Api {
   const char* (*ncclGetLastError)(Comm comm) = nullptr;
   Code (*ncclGetUniqueId)(UniqueId* id) = nullptr;
   Code (*ncclCommInitRankConfig)(Comm* comm, int ranks, UniqueId id, int rank, Config* config) = nullptr;
+  Code (*ncclCommSplit)(Comm comm, int color, int key, Comm* made, Config* config) = nullptr;
   Code (*ncclCommGetAsyncError)(Comm comm, Code* error) = nullptr;
   Code (*ncclCommAbort)(Comm comm) = nullptr;
   Code (*ncclGroupStart)() = nullptr;

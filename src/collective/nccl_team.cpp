@@ -10,6 +10,15 @@ namespace {
 
 // In the internal context of the communicator, where calls have negative tags and those that make communicators lower ones.
 constexpr std::int32_t kPartingTag = (1 << 16) + 8;
+// NCCL takes hundreds of calls before the next has to wait for one of them to end.
+constexpr std::size_t kFewUnderWay = 32;
+constexpr std::size_t kMostShapes = 4096;
+constexpr std::chrono::microseconds kLookAtNccl{200};
+
+Status said(const nccl::Api& api, const std::string& call, const std::string& communicator, const std::string& words) {
+  return {IST_ERR_DEVICE,
+          call + " for communicator \"" + communicator + "\": NCCL " + api.version_text() + " says \"" + words + "\""};
+}
 
 }  // namespace
 
@@ -28,7 +37,7 @@ class NcclTeam::Closer : public Action {
 
 NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine,
                    int number)
-    : nccl_(nccl), twin_(engine, scope, name, machine), number_(number) {
+    : nccl_(nccl), twin_(engine, scope, name, machine), number_(number), calls_wait_(number == 0) {
   nccl_.add(this);
 }
 
@@ -47,8 +56,7 @@ Result<nccl::UniqueId> NcclTeam::make_id() {
 }
 
 Status NcclTeam::failed(const char* call, nccl::Code code) const {
-  return {IST_ERR_DEVICE, std::string{call} + " for communicator \"" + twin_.name() + "\": NCCL " +
-                              nccl_.api().version_text() + " says \"" + nccl_.api().words(code, comm_) + "\""};
+  return said(nccl_.api(), call, twin_.name(), nccl_.api().words(code, comm_));
 }
 
 void NcclTeam::enter(NcclCall* call) {
@@ -107,71 +115,101 @@ Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector
   auto stream = nccl_.kinds().find(KindId::cuda)->guests()->open_stream(device);
   if (!stream.ok()) return stream.status();
   stream_ = std::move(*stream);
-  opening_ = std::make_shared<Opening>();
+  opening_ = std::make_shared<Opening>(calls_wait_);
   nccl_.in_background([opening = opening_, stream = stream_, &api = nccl_.api(), id, ranks = twin_.size(),
                        rank = twin_.rank(), setup = std::move(setup)] {
-    const Status current = stream->within([&] {
-      nccl::Config config;
-      opening->result = api.ncclCommInitRankConfig(&opening->comm, ranks, id, rank, &config);
-      if (opening->result != nccl::Code::success && opening->result != nccl::Code::in_progress)
-        opening->words = api.words(opening->result, nullptr);
-    });
+    const Status current = stream->within([&] { make(api, ranks, rank, id, *opening); });
     if (!current.ok()) opening->words = current.text();
-    opening->called.store(true, std::memory_order_release);
+    opening->over.store(true, std::memory_order_release);
   });
   return {};
 }
 
-Result<bool> NcclTeam::opened() {
-  const auto no = [this](const std::string& words) {
-    return Status{IST_ERR_DEVICE, "ncclCommInitRankConfig for communicator \"" + twin_.name() + "\": NCCL " +
-                                      nccl_.api().version_text() + " says \"" + words + "\""};
-  };
-  // Asked only where NCCL has nothing to say: a program may look again long after it was ready.
-  const auto not_yet = [&]() -> Result<bool> {
-    if (std::chrono::steady_clock::now() > deadline_) return no("nothing, for as long as ISTHMUS_BOOT_TIMEOUT");
+bool NcclTeam::wait_until_ready(const nccl::Api& api, nccl::Comm comm, const char* call, Opening& opening) {
+  opening.call = call;
+  while (!opening.given_up.load(std::memory_order_acquire)) {
+    nccl::Code error = nccl::Code::success;
+    const nccl::Code asked = api.ncclCommGetAsyncError(comm, &error);
+    if (asked != nccl::Code::success) error = asked;
+    if (error == nccl::Code::success) return true;
+    if (error != nccl::Code::in_progress) {
+      opening.words = api.words(error, comm);
+      return false;
+    }
+    std::this_thread::sleep_for(kLookAtNccl);
+  }
+  return false;
+}
+
+void NcclTeam::make(const nccl::Api& api, int ranks, int rank, const nccl::UniqueId& id, Opening& opening) {
+  const auto begun = [&](nccl::Code result, const char* call) {
+    opening.call = call;
+    if (result == nccl::Code::success || result == nccl::Code::in_progress) return true;
+    opening.words = api.words(result, nullptr);
     return false;
   };
-  if (!opening_->called.load(std::memory_order_acquire)) return not_yet();
-  if (!opening_->words.empty()) return no(opening_->words);
+  nccl::Config waits_for_nothing;
+  nccl::Config waits;
+  waits.blocking = 1;
+  constexpr const char* kInit = "ncclCommInitRankConfig";
+  constexpr const char* kSplit = "ncclCommSplit";
+  nccl::Comm child = nullptr;
+  if (!begun(api.ncclCommInitRankConfig(&opening.parent, ranks, id, rank, &waits_for_nothing), kInit) ||
+      !wait_until_ready(api, opening.parent, kInit, opening))
+    return;
+  if (!opening.calls_wait) {
+    opening.comm = std::exchange(opening.parent, nullptr);
+    return;
+  }
+  if (begun(api.ncclCommSplit(opening.parent, 0, rank, &child, &waits), kSplit) &&
+      wait_until_ready(api, opening.parent, kSplit, opening) && child != nullptr)
+    static_cast<void>(wait_until_ready(api, child, kSplit, opening));
+  opening.comm = child;
+}
+
+Result<bool> NcclTeam::opened() {
+  const auto no = [this](const std::string& call, const std::string& words) {
+    return said(nccl_.api(), call, twin_.name(), words);
+  };
+  if (!opening_->over.load(std::memory_order_acquire)) {
+    // Asked only where NCCL has nothing to say: a program may look again long after it was ready.
+    if (std::chrono::steady_clock::now() > deadline_)
+      return no("making its communicator", "nothing, for as long as ISTHMUS_BOOT_TIMEOUT");
+    return false;
+  }
+  if (!opening_->words.empty()) return no(opening_->call, opening_->words);
+  if (opening_->comm == nullptr) return no("ncclCommSplit", "nothing");
   comm_ = opening_->comm;
-  nccl::Code error = nccl::Code::success;
-  const nccl::Code asked = nccl_.api().ncclCommGetAsyncError(comm_, &error);
-  if (asked != nccl::Code::success) error = asked;
-  if (error == nccl::Code::in_progress) return not_yet();
-  if (error != nccl::Code::success) return failed("ncclCommInitRankConfig", error);
   return true;
 }
 
-nccl::Code NcclTeam::exchange_parts(const NcclWork& work, nccl::Stream stream) const {
-  const nccl::Api& api = nccl_.api();
-  nccl::Code result = api.ncclGroupStart();
-  for (int peer = 0; peer < twin_.size(); ++peer) {
+nccl::Code NcclTeam::Handing::exchange_parts(const NcclWork& work, nccl::Stream stream) const {
+  nccl::Code code = api.ncclGroupStart();
+  for (int peer = 0; peer < ranks; ++peer) {
     const std::size_t place = static_cast<std::size_t>(peer) * work.count;
-    if (result == nccl::Code::success)
-      result = api.ncclSend(work.send.address() + place, work.count, work.type, peer, comm_, stream);
-    if (result == nccl::Code::success)
-      result = api.ncclRecv(work.recv.address() + place, work.count, work.type, peer, comm_, stream);
+    if (code == nccl::Code::success)
+      code = api.ncclSend(work.send.address() + place, work.count, work.type, peer, comm, stream);
+    if (code == nccl::Code::success)
+      code = api.ncclRecv(work.recv.address() + place, work.count, work.type, peer, comm, stream);
   }
   const nccl::Code ended = api.ncclGroupEnd();
-  return result != nccl::Code::success ? result : ended;
+  return code != nccl::Code::success ? code : ended;
 }
 
-nccl::Code NcclTeam::hand_over(const NcclWork& work, nccl::Stream stream) const {
-  const nccl::Api& api = nccl_.api();
+nccl::Code NcclTeam::Handing::call(const NcclWork& work, nccl::Stream stream) const {
   const std::byte* send = work.send.address();
   std::byte* recv = work.recv.address();
   switch (work.what) {
     case ChosenCall::bcast:
-      return api.ncclBroadcast(send, recv, work.count, work.type, work.root, comm_, stream);
+      return api.ncclBroadcast(send, recv, work.count, work.type, work.root, comm, stream);
     case ChosenCall::reduce:
-      return api.ncclReduce(send, recv, work.count, work.type, work.operation, work.root, comm_, stream);
+      return api.ncclReduce(send, recv, work.count, work.type, work.operation, work.root, comm, stream);
     case ChosenCall::allreduce:
-      return api.ncclAllReduce(send, recv, work.count, work.type, work.operation, comm_, stream);
+      return api.ncclAllReduce(send, recv, work.count, work.type, work.operation, comm, stream);
     case ChosenCall::reduce_scatter:
-      return api.ncclReduceScatter(send, recv, work.count, work.type, work.operation, comm_, stream);
+      return api.ncclReduceScatter(send, recv, work.count, work.type, work.operation, comm, stream);
     case ChosenCall::allgather:
-      return api.ncclAllGather(send, recv, work.count, work.type, comm_, stream);
+      return api.ncclAllGather(send, recv, work.count, work.type, comm, stream);
     case ChosenCall::alltoall:
       break;
   }
@@ -183,14 +221,36 @@ Status NcclTeam::start(const NcclWork& work, const std::vector<Ticket>& after) {
   return put(work, stream_->handle());
 }
 
-Status NcclTeam::put(const NcclWork& work, std::uint64_t stream) const {
-  nccl::Code result = nccl::Code::success;
-  IST_TRY(stream_->launch(stream, [&] { result = hand_over(work, reinterpret_cast<nccl::Stream>(stream)); }));
-  if (result == nccl::Code::success || result == nccl::Code::in_progress) return {};
-  return failed("a collective call", result);
+Status NcclTeam::Handing::put(const NcclWork& work, std::uint64_t stream) const {
+  nccl::Code code = nccl::Code::success;
+  IST_TRY(own->launch(stream, [&] { code = call(work, reinterpret_cast<nccl::Stream>(stream)); }));
+  if (code == nccl::Code::success || code == nccl::Code::in_progress) return {};
+  return said(api, "a collective call", name, api.words(code, comm));
 }
 
-Result<bool> NcclTeam::started() const {
+Status NcclTeam::put(const NcclWork& work, std::uint64_t stream) {
+  handing_.reset();
+  handed_ = {work.what, work.count, work.type, work.operation, work.root};
+  auto handing = std::make_shared<Handing>(nccl_.api(), comm_, stream_, twin_.size(), twin_.name());
+  // Without a wait for other ranks, under the engine's lock: connected, and with room for more.
+  if (!calls_wait_ || (known_.contains(handed_) && calls_.size() <= kFewUnderWay)) return handing->put(work, stream);
+  handing_ = std::move(handing);
+  nccl_.in_background([handing = handing_, work, stream] {
+    handing->result = handing->put(work, stream);
+    handing->over.store(true, std::memory_order_release);
+  });
+  return {};
+}
+
+Result<bool> NcclTeam::started() {
+  if (handing_) {
+    if (!handing_->over.load(std::memory_order_acquire)) return false;
+    const Status result = handing_->result;
+    handing_.reset();
+    if (!result.ok()) return result;
+    if (known_.size() >= kMostShapes) known_.clear();
+    known_.insert(handed_);
+  }
   nccl::Code error = nccl::Code::success;
   const nccl::Code asked = nccl_.api().ncclCommGetAsyncError(comm_, &error);
   if (asked != nccl::Code::success) error = asked;
@@ -224,9 +284,14 @@ void NcclTeam::break_off(const Status& why) {
 void NcclTeam::close() {
   if (closing_ || !opening_) return;
   closing_ = std::make_shared<std::atomic<bool>>(false);
-  nccl_.in_background([opening = opening_, stream = std::move(stream_), &api = nccl_.api(), closing = closing_] {
-    while (!opening->called.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (opening->comm != nullptr) static_cast<void>(stream->within([&] { api.ncclCommAbort(opening->comm); }));
+  opening_->given_up.store(true, std::memory_order_release);
+  nccl_.in_background([opening = opening_, handing = handing_, stream = stream_, &api = nccl_.api(), closing = closing_] {
+    while (!opening->over.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (const nccl::Comm comm : {opening->comm, opening->parent})
+      if (comm != nullptr) static_cast<void>(stream->within([&] { api.ncclCommAbort(comm); }));
+    // The thread that was inside of it comes out.
+    while (handing != nullptr && !handing->over.load(std::memory_order_acquire))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     closing->store(true, std::memory_order_release);
   });
 }

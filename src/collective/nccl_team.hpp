@@ -7,6 +7,11 @@
 // Ownership      : owns NCCL's communicator and the stream in which its kernels run.
 // Errors         : returned, with NCCL's own words.
 //
+// It is made so that it waits for nothing, and can be given up meanwhile; but such a one starts a thread for every call, which takes 56 us of the
+// host (two H200, NCCL 2.28.9, 2026-11-26; tools/peers/nccl_ways.cu). So calls of ist_allreduce and the like go by a child of it that may wait,
+// where they take 8: for the other ranks, if NCCL has first to connect what carries the call. That is done in a thread, and calls with the
+// same operation, type, root and count are handed over at once from then on. Calls in users' streams, which have the host wait, go by the first.
+//
 // Calls take their turn in the order in which they were started, which is the same on every rank: NCCL starts them in that
 // order, also where the agreement on a later one was reached first.
 #pragma once
@@ -17,7 +22,9 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "collective/communicator.hpp"
@@ -88,8 +95,8 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // Hands the work over, behind `after` on the device; NCCL is ready for the next when started() says so.
   Status start(const NcclWork& work, const std::vector<Ticket>& after);
   // The same in a stream of the user's, of the device; calls of one team all go one way or all the other.
-  Status put(const NcclWork& work, std::uint64_t stream) const;
-  Result<bool> started() const;
+  Status put(const NcclWork& work, std::uint64_t stream);
+  Result<bool> started();
   // What is in the user's stream by now is remembered until it is over; what comes later ends later.
   Status remember(std::uint64_t stream);
   // Is something in users' streams not over yet? They may hold work of the user's that comes first and takes its time.
@@ -105,21 +112,44 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
  private:
   // What the thread that makes the communicator tells.
   struct Opening {
+    explicit Opening(bool split) : calls_wait(split) {}
+    const bool calls_wait;
+    nccl::Comm parent = nullptr;
     nccl::Comm comm = nullptr;
-    nccl::Code result = nccl::Code::in_progress;
+    const char* call = "";  // which failed
     std::string words;
-    std::atomic<bool> called{false};
+    std::atomic<bool> over{false};
+    std::atomic<bool> given_up{false};
   };
+  // Hands one call over, in a thread that may be there longer than the team.
+  struct Handing {
+    const nccl::Api& api;
+    nccl::Comm comm;
+    std::shared_ptr<GuestStream> own;
+    int ranks;
+    std::string name;  // of our communicator
+    Status result{};
+    std::atomic<bool> over{false};
+
+    Handing(const nccl::Api& its_api, nccl::Comm its_comm, std::shared_ptr<GuestStream> stream, int size, std::string of)
+        : api(its_api), comm(its_comm), own(std::move(stream)), ranks(size), name(std::move(of)) {}
+    Status put(const NcclWork& work, std::uint64_t stream) const;
+    nccl::Code call(const NcclWork& work, nccl::Stream stream) const;
+    nccl::Code exchange_parts(const NcclWork& work, nccl::Stream stream) const;
+  };
+  // Calls of one shape take one way through NCCL.
+  using Shape = std::tuple<ChosenCall, std::uint64_t, nccl::Type, nccl::Operation, int>;
   class Closer;
   void part();
   void close();
+  static bool wait_until_ready(const nccl::Api& api, nccl::Comm comm, const char* call, Opening& opening);
+  static void make(const nccl::Api& api, int ranks, int rank, const nccl::UniqueId& id, Opening& opening);
   Status failed(const char* call, nccl::Code code) const;
-  nccl::Code hand_over(const NcclWork& work, nccl::Stream stream) const;
-  nccl::Code exchange_parts(const NcclWork& work, nccl::Stream stream) const;
 
   Nccl& nccl_;
   Communicator twin_;
   const int number_;
+  const bool calls_wait_;
   State state_ = State::fresh;
   Status broken_;
   std::optional<nccl::UniqueId> id_;
@@ -127,6 +157,9 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   std::vector<NcclCall*> calls_;         // all that are not over
   std::vector<std::uint64_t> identities_;
   std::shared_ptr<Opening> opening_;
+  std::shared_ptr<Handing> handing_;  // of the call that is started
+  Shape handed_{};
+  std::set<Shape> known_;  // connected
   std::chrono::steady_clock::time_point deadline_;
   std::shared_ptr<GuestStream> stream_;
   nccl::Comm comm_ = nullptr;

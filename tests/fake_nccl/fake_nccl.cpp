@@ -13,8 +13,10 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -72,8 +74,8 @@ std::byte* bytes_at(const void* address) {
   return static_cast<std::byte*>(found);
 }
 
-Shared* map_shared(const Ticket& ticket) {
-  const std::string path = "/proc/" + std::to_string(ticket.process) + "/fd/" + std::to_string(ticket.descriptor);
+Shared* map_shared(int process, int descriptor) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return nullptr;
   void* mapped = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -99,6 +101,9 @@ struct ist::nccl::CommObject {
   int rank = 0;
   int ranks = 0;
   CUcontext context = nullptr;
+  Ticket ticket;
+  bool waits = false;
+  std::set<std::tuple<int, std::size_t, int, int>> known;  // shapes of calls
   std::atomic<Code> state{Code::in_progress};
   std::atomic<bool> aborted{false};
   std::atomic<bool> dead{false};
@@ -173,6 +178,24 @@ void put_into_stream(Comm comm, CUstream stream, const Call& call, bool late) {
   comm->end();
 }
 
+// On a communicator that waits: in the caller's thread, and what a call of another shape goes through is connected first.
+Code take_and_wait(Comm comm, CUstream stream, const Call& call, bool late) {
+  comm->begin();
+  bool connected = true;
+  if (comm->known.emplace(static_cast<int>(call.what), call.count, static_cast<int>(call.type), call.root).second) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(number("FAKE_NCCL_CONNECT_MS", comm->rank, 0)));
+    connected = comm->wire->connect();
+  }
+  if (!connected) {
+    comm->end();
+    return kSystemError;
+  }
+  put_into_stream(comm, stream, call, late);
+  CUcontext pushed = nullptr;
+  driver<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2")(&pushed);
+  return comm->state.load();
+}
+
 Code take(Comm comm, ist::nccl::Stream stream, const Call& call) {
   must_live(comm, "a collective call");
   if (comm->state.load() != Code::success) return kInvalidUsage;
@@ -180,16 +203,17 @@ Code take(Comm comm, ist::nccl::Stream stream, const Call& call) {
   ++comm->taken;
   if (comm->taken == number("FAKE_NCCL_LAUNCH", comm->rank, 0)) return kCudaError;
   const bool late = comm->taken == number("FAKE_NCCL_LATE", comm->rank, 0);
+  if (comm->waits) return take_and_wait(comm, static_cast<CUstream>(stream), call, late);
   comm->state = Code::in_progress;
   comm->begin();
   std::thread(put_into_stream, comm, static_cast<CUstream>(stream), call, late).detach();
   return Code::in_progress;
 }
 
-void make(Comm comm, Ticket ticket) {
-  const std::string how = variable("FAKE_NCCL_INIT", comm->rank);
+void make(Comm comm, int descriptor, const char* fault) {
+  const std::string how = variable(fault, comm->rank);
   dawdle(comm->rank);
-  Shared* shared = map_shared(ticket);
+  Shared* shared = map_shared(comm->ticket.process, descriptor);
   if (how == "fail" || shared == nullptr) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     comm->state = kSystemError;
@@ -200,6 +224,18 @@ void make(Comm comm, Ticket ticket) {
     if (comm->wire->join()) comm->state = Code::success;
   }
   comm->end();
+}
+
+Comm new_comm(int rank, int ranks, const Ticket& ticket, CUcontext context) {
+  auto* comm = new ist::nccl::CommObject;
+  comm->rank = rank;
+  comm->ranks = ranks;
+  comm->context = context;
+  comm->ticket = ticket;
+  comm->begin();
+  keep(comm);
+  living.fetch_add(1);
+  return comm;
 }
 
 }  // namespace
@@ -227,8 +263,10 @@ FAKE_NCCL Code ncclGetUniqueId(UniqueId* id) {
   Ticket ticket;
   ticket.magic = kMagic;
   ticket.process = ::getpid();
-  ticket.descriptor = ::memfd_create("fake_nccl", MFD_CLOEXEC);
-  if (ticket.descriptor < 0 || ::ftruncate(ticket.descriptor, sizeof(Shared)) != 0) return kSystemError;
+  for (std::int32_t* descriptor : {&ticket.descriptor, &ticket.of_child}) {
+    *descriptor = ::memfd_create("fake_nccl", MFD_CLOEXEC);
+    if (*descriptor < 0 || ::ftruncate(*descriptor, sizeof(Shared)) != 0) return kSystemError;
+  }
   std::memset(id, 0, sizeof *id);
   std::memcpy(id, &ticket, sizeof ticket);
   return Code::success;
@@ -241,15 +279,26 @@ FAKE_NCCL Code ncclCommInitRankConfig(Comm* made, int ranks, UniqueId id, int ra
   if (!right || ticket.magic != kMagic || ranks > kMostRanks || rank >= ranks) return kInvalidArgument;
   if (current_context() == nullptr) return kCudaError;
   if (variable("FAKE_NCCL_INIT", rank) == "refuse") return kSystemError;
-  auto* comm = new ist::nccl::CommObject;
-  comm->rank = rank;
-  comm->ranks = ranks;
-  comm->context = current_context();
+  *made = new_comm(rank, ranks, ticket, current_context());
+  std::thread(make, *made, ticket.descriptor, "FAKE_NCCL_INIT").detach();
+  return Code::in_progress;
+}
+
+// All ranks in one, once, and of a communicator that waits for nothing.
+FAKE_NCCL Code ncclCommSplit(Comm comm, int color, int key, Comm* made, ist::nccl::Config* config) {
+  must_live(comm, "ncclCommSplit");
+  const bool right = config->size == sizeof(*config) && config->magic == 0xcafebeef && !comm->waits;
+  if (!right || color != 0 || key != comm->rank || comm->state.load() != Code::success) return kInvalidArgument;
+  if (variable("FAKE_NCCL_SPLIT", comm->rank) == "refuse") return kSystemError;
+  *made = new_comm(comm->rank, comm->ranks, comm->ticket, comm->context);
+  (*made)->waits = config->blocking != 0;
+  comm->state = Code::in_progress;
   comm->begin();
-  *made = comm;
-  keep(comm);
-  living.fetch_add(1);
-  std::thread(make, comm, ticket).detach();
+  std::thread([parent = comm, child = *made] {
+    make(child, child->ticket.of_child, "FAKE_NCCL_SPLIT");
+    parent->state = child->state.load();
+    parent->end();
+  }).detach();
   return Code::in_progress;
 }
 

@@ -10,6 +10,8 @@
 // Variables, read at each use, of this process or, as "RANK:VALUE", of that rank of the communicator alone:
 //   FAKE_NCCL_VERSION (22703)  what ncclGetVersion tells
 //   FAKE_NCCL_INIT    fail: making a communicator fails after a while; refuse: at once; hang: it waits for ever
+//   FAKE_NCCL_SPLIT   the same of splitting one off
+//   FAKE_NCCL_CONNECT_MS (0)  how long the first call of a shape takes to come where it waits for the others, on one that may wait
 //   FAKE_NCCL_LAUNCH  the number, from 1, of the call that fails when it is handed over
 //   FAKE_NCCL_LATE    the same for a call that fails in NCCL's own thread, after it was taken
 //   FAKE_NCCL_DELAY_US (100)  most time that a hand-over takes, and a kernel
@@ -38,6 +40,7 @@ struct Shared {
     std::atomic<int> descriptor{0};  // of what it gives to the others
     std::atomic<std::uint64_t> given{0};
     std::atomic<std::uint64_t> taken{0};
+    std::atomic<std::uint64_t> connected{0};  // shapes of calls, on a communicator that waits
   };
   Rank ranks[kMostRanks];
 };
@@ -47,6 +50,7 @@ struct Ticket {
   std::uint64_t magic = 0;
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
+  std::int32_t of_child = -1;  // the same for the communicator that is split off
 };
 
 struct Call {
@@ -68,6 +72,8 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
   bool join();
+  // Before the first call of a shape: when all ranks are here.
+  bool connect();
   // Does the call with everybody's input; false: aborted.
   bool run(const Call& call);
 
@@ -82,6 +88,7 @@ class Wire {
   const std::atomic<bool>& aborted_;
   int descriptor_ = -1;
   std::uint64_t round_ = 0;
+  std::uint64_t connected_ = 0;
   // During a call, by rank.
   const std::byte* inputs_[kMostRanks] = {};
 };

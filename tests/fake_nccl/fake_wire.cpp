@@ -88,6 +88,13 @@ bool Wire::join() {
   return true;
 }
 
+bool Wire::connect() {
+  shared_->ranks[rank_].connected.store(++connected_, std::memory_order_release);
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (!wait_for(shared_->ranks[rank].connected, connected_)) return false;
+  return true;
+}
+
 void Wire::give(const std::byte* bytes, std::size_t size) {
   if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) std::abort();
   for (std::size_t done = 0; done < size;) {

@@ -80,17 +80,64 @@ TEST(NcclFailures, NeverOnOneRankAnOldVersionOrNoLibraryMeansMessagesOnAll) {
 
 TEST(NcclFailures, ARankThatCannotMakeItsCommunicatorMakesAllUseMessages) {
   NEEDS_FAKE_DRIVER();
-  for (const char* how : {"1:fail", "0:fail", "1:refuse", "fail", "0:refuse"}) {
-    const DeviceVariables with{{"FAKE_NCCL_INIT", how}};
-    SCOPED_TRACE(how);
-    expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 3); }));
-  }
+  for (const char* what : {"FAKE_NCCL_INIT", "FAKE_NCCL_SPLIT"})
+    for (const char* how : {"1:fail", "0:fail", "1:refuse", "fail", "0:refuse"}) {
+      const DeviceVariables with{{what, how}};
+      SCOPED_TRACE(std::string{what} + "=" + how);
+      expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 3); }));
+    }
 }
 
 TEST(NcclFailures, OneThatWaitsForEverIsGivenUpAfterTheTimeToStart) {
   NEEDS_FAKE_DRIVER();
-  const DeviceVariables with{{"FAKE_NCCL_INIT", "1:hang"}, {"ISTHMUS_BOOT_TIMEOUT", "2"}};
-  expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
+  for (const char* what : {"FAKE_NCCL_INIT", "FAKE_NCCL_SPLIT"}) {
+    const DeviceVariables with{{what, "1:hang"}, {"ISTHMUS_BOOT_TIMEOUT", "2"}};
+    SCOPED_TRACE(what);
+    expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
+  }
+}
+
+// NCCL connects what a call goes through when the first of its shape comes, and waits for the other ranks: messages go on meanwhile.
+TEST(NcclFailures, WhatNcclHasToConnectFirstHoldsUpNoMessage) {
+  NEEDS_FAKE_DRIVER();
+  const DeviceVariables with{{"FAKE_NCCL_CONNECT_MS", "1:1500"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Sum sum(here);
+    ist_request request = sum.start(here, check);
+    const auto start = Clock::now();
+    auto longest = Clock::duration::zero();
+    int both_over = 0;
+    for (int turns = 0; both_over == 0; ++turns) {
+      const auto turn = Clock::now();
+      int over = 0;
+      check.ok(ist_test(&request, &over, &sum.status), "test");
+      check.ok(ist_allreduce(ist_host(&over), ist_host(&both_over), 1, IST_INT, IST_MIN, here.comm), "what both say");
+      longest = std::max(longest, Clock::now() - turn);
+    }
+    check.that(sum.is_right(here), "the sum");
+    check.that(Clock::now() - start > std::chrono::milliseconds(1400), "that it took a while");
+    check.that(longest < std::chrono::milliseconds(700), "that messages went on");
+    check.that(std::string{ist_carrier_name(sum.status.carrier)} == "nccl", "that NCCL carried it");
+    return check.wrong();
+  }));
+}
+
+TEST(NcclFailures, ARankThatDiesWhileNcclConnectsIsAnErrorThatNamesIt) {
+  NEEDS_FAKE_DRIVER();
+  const DeviceVariables with{{"FAKE_NCCL_CONNECT_MS", "2:100000"}};
+  expect_all_but(run_ranks(3, "host,cuda",
+                           [](const Here& here) {
+                             Checks check(here);
+                             Sum first(here);
+                             if (here.rank == 2) {
+                               static_cast<void>(first.start(here, check));
+                               die_soon();
+                             }
+                             const auto killed = Clock::now() + kBefore;
+                             return expect_death("allreduce", here, 2, killed, [&] { return first.call(here, check); });
+                           }),
+                 2);
 }
 
 // The call fails on all ranks, on the one with NCCL's own words; the next one goes by messages.

@@ -40,7 +40,6 @@ struct Broken {
 };
 
 class OneSidedFailures : public testing::TestWithParam<Broken> {};
-
 // At one PE: the other one quotes it.
 TEST_P(OneSidedFailures, OfADriversCallAreHeardByAllAndLeaveNothing) {
   NEEDS_FAKE_DRIVER();
@@ -67,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(Calls, OneSidedFailures,
                                          Broken{"cuMemMap", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
                                          Broken{"cuMemSetAccess", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
                                          Broken{"cuMemsetD8Async", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
-                                         Broken{"cuMemAddressReserve", CUDA_ERROR_OUT_OF_MEMORY, IST_ERR_MEMORY}));
+                                         Broken{"cuMemAddressReserve", CUDA_ERROR_OUT_OF_MEMORY, IST_ERR_MEMORY}),
+                         [](const auto& one) { return one.param.call + ("_" + std::to_string(one.param.result)); });
 
 // Two ranks do something with a word of each, 0 at first, in a heap of the device.
 template <class Body>

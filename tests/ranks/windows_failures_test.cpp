@@ -64,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Calls, WindowFailures,
                                                 "device memory: other processes cannot open it; register what cudaMalloc"},
                                          Broken{"cuIpcOpenMemHandle_v2", IST_ERR_DEVICE,
                                                 "PE 1 cannot reach memory of PE 0: the link between cuda device"},
-                                         Broken{"cuPointerGetAttributes", IST_ERR_DEVICE, "cuPointerGetAttributes"}));
+                                         Broken{"cuPointerGetAttributes", IST_ERR_DEVICE, "cuPointerGetAttributes"}),
+                         [](const auto& one) { return std::string{one.param.call}; });
 
 class WindowLinks : public testing::TestWithParam<const char*> {};
 

@@ -54,7 +54,7 @@ class CudaGuestStream : public GuestStream {
 
   Status launch(std::uint64_t stream, const std::function<void()>& body) override {
     const auto putting = kind_.quiet_.putting();
-    unmarked_.store(true);
+    (stream == handle() ? unmarked_ : unmarked_in_users_).store(true);
     return within([&] {
       CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
       if (stream != handle() &&
@@ -87,15 +87,25 @@ class CudaGuestStream : public GuestStream {
       const std::lock_guard lock(kind_.mutex_);
       marks_.push_back(id);
     }
-    unmarked_.store(false);
+    (stream == handle() ? unmarked_ : unmarked_in_users_).store(false);
     return Ticket{&kind_, id};
   }
 
   // Is all over that was launched? Tickets that nobody has any more were seen to be.
   bool over() {
     if (unmarked_.load()) return false;
+    {
+      const ContextScope scope(kind_.api_, context_);
+      if (!scope.status().ok() || kind_.api_.cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY) return false;
+    }
+    return over_in_users();
+  }
+
+  // The same of what was launched in users' streams.
+  bool over_in_users() {
+    if (unmarked_in_users_.load()) return false;
     const ContextScope scope(kind_.api_, context_);
-    if (!scope.status().ok() || kind_.api_.cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY) return false;
+    if (!scope.status().ok()) return false;
     const std::lock_guard lock(kind_.mutex_);
     std::erase_if(marks_, [this](std::uint64_t id) {
       const CudaTicket* found = kind_.tickets_.find(id);
@@ -113,8 +123,9 @@ class CudaGuestStream : public GuestStream {
   CudaKind& kind_;
   CudaContext& context_;
   CUstream stream_;
-  std::atomic<bool> unmarked_{false};  // something was launched that no mark is behind
-  std::vector<std::uint64_t> marks_;   // in users' streams; under the kind's lock
+  // Something was launched that no mark is behind.
+  std::atomic<bool> unmarked_{false}, unmarked_in_users_{false};
+  std::vector<std::uint64_t> marks_;  // in users' streams; under the kind's lock
 };
 
 bool CudaKind::over() {
@@ -123,12 +134,19 @@ bool CudaKind::over() {
   return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over(); });
 }
 
+bool CudaKind::over_in_users() {
+  if (!held_.over()) return false;
+  const std::lock_guard lock(guests_mutex_);
+  return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over_in_users(); });
+}
+
+// What the library itself put behind each other is no risk: all ranks launch it in the same order, and wait for nothing that comes later.
 bool CudaKind::may_launch() {
   CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
   if (api_.cuModuleGetLoadingMode != nullptr && api_.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
       mode == CU_MODULE_EAGER_LOADING)
     return true;
-  return quiet_.over();
+  return quiet_.over_in_users();
 }
 
 // The runtime API, which such libraries use, knows the primary context of each device and no other.

@@ -128,6 +128,7 @@ class CudaKind : public MemoryKind,
   bool may_launch() override;
   // Is all over that guests have put into streams?
   bool over() override;
+  bool over_in_users() override;
 
   std::vector<Addition> additions() override;
   // How many windows onto device memory are open, for tests.

@@ -8,6 +8,12 @@ import sys
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def without_devices(monkeypatch):
+    """Their drivers load before a rank looks for the others, and take seconds on a busy machine."""
+    monkeypatch.setenv("ISTHMUS_KINDS", "host")
+
+
 def run_with_variables(script, ranks):
     """Output of ranks that find each other as those of torchrun do."""
     with socket.socket() as free:
