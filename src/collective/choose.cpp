@@ -61,6 +61,10 @@ class Count {
     price_.add("more of the others to hear", (others - 1) * machine_.post / 2);
     price_.add("bytes in and out", (in + out) * machine_.beta / 2);
   }
+  // From one to the other, or once each way, of two ranks a message does without what a round tells everybody.
+  void between_two() {
+    if (ranks_ == 2) price_.add("what a message between two does without", machine_.post);
+  }
   void combining(double bytes) { price_.add("combining", bytes * machine_.gamma); }
   void chunks(double number) { price_.add("more chunks to announce", number * machine_.alpha_large); }
   void refuse(const char* why) { price_.refuse(why); }
@@ -160,11 +164,13 @@ void direct_alltoall(Count<Price> cost) {
 
 template <class Price>
 void shared_bcast(Count<Price> cost) {
+  cost.between_two();
   cost.round(cost.bytes(), 1, cost.bytes());
 }
 
 template <class Price>
 void shared_reduction(Count<Price> cost) {
+  cost.between_two();
   const double others = cost.ranks() - 1;
   cost.round(cost.bytes(), others, others * cost.bytes());
   cost.combining(others * cost.bytes());
@@ -252,18 +258,6 @@ void each_way(ChosenCall call, bool commutative, const Offer& offer) {
       offer(Algorithm::shared, [](auto cost) { shared_alltoall(cost); });
       return offer(Algorithm::direct, [](auto cost) { direct_alltoall(cost); });
   }
-}
-
-// NCCL's, which needs no numbers of messages.
-template <class Price>
-void by_nccl(ChosenCall call, const CollectiveShape& shape, Price& price) {
-  constexpr NcclProfile kMachine;
-  const double others = static_cast<double>(shape.ranks - 1) / shape.ranks;
-  const double share = call == ChosenCall::allreduce                             ? 2 * others
-                       : call == ChosenCall::bcast || call == ChosenCall::reduce ? 1.0
-                                                                                 : others;
-  price.add("agreeing on it and starting a kernel", kMachine.alpha);
-  price.add("bytes between GPUs", share * static_cast<double>(shape.bytes.value) * kMachine.beta);
 }
 
 // The first of the cheapest.
@@ -372,12 +366,6 @@ bool scans_by_rank(const CollectiveShape& shape, const CollectiveProfile& machin
   return by_rank.seconds() <= rounds.seconds();
 }
 
-bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
-  Sum price;
-  by_nccl(call, shape, price);
-  return price.seconds() < cheapest(call, shape, true, machine).seconds();
-}
-
 std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool commutative,
                             const CollectiveProfile& machine) {
   const auto order = fixed_order(call, shape, commutative, machine);
@@ -389,12 +377,6 @@ std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool 
       made.price.refuse("reductions of so much on so many ranks combine in another order, always");
   });
   return all;
-}
-
-Offered nccl_offer(ChosenCall call, const CollectiveShape& shape) {
-  Offered made{Algorithm::nccl, {}};
-  by_nccl(call, shape, made.price);
-  return made;
 }
 
 }  // namespace ist

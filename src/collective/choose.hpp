@@ -54,6 +54,10 @@ struct CollectiveProfile {
   double announced_above = 64 << 10;
   // Bytes that one rank says at most at a time in memory that all ranks of a communicator see; 0: all goes by messages.
   double shared_up_to = 64 << 10;
+  // A message from a GPU to another one, and each of its bytes. (Two H200, 2026-11-26: a broadcast of 1 MiB by messages in 16.9 us, of 64 MiB
+  // in 187; an allgather of 1 MiB from each in 28, of 64 MiB in 270.)
+  double gpu_alpha = 12.5e-6;
+  double gpu_beta = 0.0026e-9;
   // No measured number. Not 0: in which order a reduction combines follows from operation, type, count and ranks alone. 0: these numbers
   // choose among all algorithms, as on the machines that tests invent.
   double fixed_order = 1;
@@ -62,11 +66,11 @@ struct CollectiveProfile {
 // As shared_up_to, where a rank has a GPU: longer buffers may be on GPUs, and go better from one to the other.
 inline constexpr double kSharedUpToByGpus = 16 << 10;
 
-// NCCL between the GPUs of one host. A call is agreed on, handed to a thread of NCCL's, started as a kernel on every rank and
-// asked after: that is alpha, whatever its size; beta is a byte through NVLink. (Two H200, NCCL 2.28, 2026-11-21: allreduce of 512 KiB
-// in 74 us, of 64 MiB in 320 us. Handed to it straight, NCCL alone takes 23 and 265 us.)
+// NCCL between the GPUs of one host. A call is agreed on, handed over, started as a kernel on every rank and asked after: that is alpha,
+// whatever its size; beta is a byte through NVLink. (Two H200, NCCL 2.28.9, 2026-11-26: allreduce of 1 MiB in 34 us, of 64 MiB in 279 us.
+// Handed to it straight, NCCL alone takes 25 and 263 us.)
 struct NcclProfile {
-  double alpha = 70e-6;
+  double alpha = 30e-6;
   double beta = 0.004e-9;
 };
 
@@ -98,8 +102,10 @@ Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile
 // The cheapest way by messages. bytes: of the vector, or of all parts that one rank has.
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
 
-// Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: against messages between host
-// memories, which are the cheapest there are. Every operation of NCCL's commutes.
+// By messages between the GPUs of two ranks; infinite of more, which nobody measured, and where elements are combined, which takes longer than NCCL.
+double seconds_between_gpus(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
+// Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: against messages between host memories, for
+// which the agreement would be in vain, and against those between GPUs. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
 
 // Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector.

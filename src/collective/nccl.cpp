@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <set>
@@ -184,7 +185,9 @@ NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* co
   const CollectiveShape shape{group != nullptr ? group->size() : static_cast<int>(facts_.size()), bytes};
   double messages = std::numeric_limits<double>::infinity();
   for (const Offered& offer : offers(what, shape, true, machine)) messages = std::min(messages, offer.price.seconds());
-  const std::string prices = "NCCL would take " + in_us(nccl_offer(what, shape).price.seconds()) + ", messages " +
+  const double copies = seconds_between_gpus(what, shape, machine);
+  const std::string between = std::isfinite(copies) ? ", messages between GPUs " + in_us(copies) : std::string{};
+  const std::string prices = "NCCL would take " + in_us(nccl_offer(what, shape).price.seconds()) + between + ", messages " +
                              in_us(messages) + " by the model of host memory";
   if (!nccl_pays(what, shape, machine)) return {false, prices};
   return {true, prices + "; it carries the call if all buffers are CUDA memory, on a GPU for each rank"};

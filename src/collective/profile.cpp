@@ -55,6 +55,9 @@ constexpr std::array kValues{
     of_collective("gamma", "s/byte", &CollectiveProfile::gamma, "combining"),
     of_collective("post", "s", &CollectiveProfile::post, "one more message at the same time"),
     of_collective("crowd", "", &CollectiveProfile::crowd, "what each further peer at once adds to beta"),
+    of_collective("gpu_alpha", "s", &CollectiveProfile::gpu_alpha,
+                  "a message from a GPU to another one, in a call of two ranks"),
+    of_collective("gpu_beta", "s/byte", &CollectiveProfile::gpu_beta, "bytes of that"),
     of_collective("shared_up_to", "byte", &CollectiveProfile::shared_up_to,
                   "bytes that a rank writes at most at a time where all ranks of its host read; 0: all goes by messages"),
     of_collective(

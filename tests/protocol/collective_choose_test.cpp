@@ -99,6 +99,9 @@ std::vector<Case> shared_table() {
   const CollectiveProfile shared;
   return {
       {"little, in memory that all see", shared, ChosenCall::bcast, {4, Bytes{64}}, true, Algorithm::shared},
+      {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{64}}, true, Algorithm::flat},
+      {"little of two", shared, ChosenCall::allreduce, {2, Bytes{64}}, true, Algorithm::flat},
+      {"little to one of two", shared, ChosenCall::reduce, {2, Bytes{64}}, true, Algorithm::flat},
       {"what is just short enough", shared, ChosenCall::bcast, {8, kibibytes(64)}, true, Algorithm::shared},
       {"what is longer than a rank may write there",
        shared,
@@ -213,7 +216,7 @@ TEST(CollectiveChoose, nccl_is_asked_about_from_a_size_on_and_never_for_short_ca
         EXPECT_FALSE(pays && bytes <= 32768) << ranks << " ranks, " << bytes << " bytes";
         paid |= pays;
       }
-      EXPECT_TRUE(paid) << ranks << " ranks";
+      EXPECT_EQ(paid, ranks > 2 || what != ChosenCall::bcast) << ranks << " ranks";
     }
 }
 
@@ -221,19 +224,25 @@ TEST(CollectiveChoose, nccl_pays_where_its_price_is_below_the_cheapest_way_by_me
   for (const CollectiveProfile& machine :
        {CollectiveProfile{}, by_messages(), free_posting(), dear_posting(), dear_bytes()}) {
     for (const ChosenCall call : kCalls) {
-      for (const std::uint64_t bytes : {8ULL, 65536ULL, 1ULL << 20, 1ULL << 26}) {
-        const CollectiveShape shape{4, Bytes{bytes}};
+      for (const std::uint64_t bytes : {8ULL, 65536ULL, 1ULL << 20, 1ULL << 26, 1ULL << 27}) {
+        const CollectiveShape shape{bytes % 3 == 1 ? 4 : 2, Bytes{bytes}};
         const Offered nccl = nccl_offer(call, shape);
         EXPECT_EQ(nccl.algorithm, Algorithm::nccl);
         double sum = 0;
         for (const Term& term : nccl.price.terms()) sum += term.seconds;
         EXPECT_EQ(sum, nccl.price.seconds());
-        bool below = true;
+        bool below = sum < seconds_between_gpus(call, shape, machine);
         for (const Offered& offer : offers(call, shape, true, machine)) below &= sum < offer.price.seconds();
         EXPECT_EQ(nccl_pays(call, shape, machine), below) << static_cast<int>(call) << ", " << bytes << " bytes";
       }
     }
   }
+  // What two ranks only move, messages between their GPUs carry, long parts of an alltoall excepted; the rest is NCCL's from some size on.
+  EXPECT_FALSE(nccl_pays(ChosenCall::bcast, {2, mebibytes(64)}, {}));
+  EXPECT_FALSE(nccl_pays(ChosenCall::alltoall, {2, mebibytes(32)}, {}));
+  EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {2, mebibytes(128)}, {}));
+  EXPECT_TRUE(nccl_pays(ChosenCall::allreduce, {2, kibibytes(512)}, {}));
+  EXPECT_TRUE(nccl_pays(ChosenCall::bcast, {3, mebibytes(64)}, {}));
   // Where messages cost next to nothing, it never does.
   EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, {}));
   EXPECT_FALSE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, free_posting()));

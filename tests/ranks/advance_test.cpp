@@ -151,7 +151,7 @@ TEST_F(Advance, InNonblockingCollectives) {
 }
 
 TEST_F(Advance, InSendsAndReceivesOfDevices) {
-  constexpr int kFew = 2000;
+  constexpr int kFew = 6000;  // a look with each 64th, on machines that are busy with other tests, too
   for (const KindName& of : usable_kinds()) {
     if (of.kind == IST_KIND_HOST) continue;
     SCOPED_TRACE(of.name);

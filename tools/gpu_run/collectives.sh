@@ -44,7 +44,7 @@ run_collectives() {
   ((ranks > 8)) && ranks=8
   note "NCCL: ${nccl:-none found with its header}; $ranks rank(s)"
   if ((ranks > 1)); then
-    step 60 "collective calls by NCCL, checked" env ISTHMUS_TEST_NCCL=nccl "$isthmus" run -n "$ranks" --prefix-output \
+    step 60 "collective calls by NCCL, checked" env ISTHMUS_TEST_NCCL=nccl ISTHMUS_PROFILE=tests/ranks/profiles/nccl.json "$isthmus" run -n "$ranks" --prefix-output \
       "$build/tests/ranks_nccl" --gtest_brief=1
     step 60 "the same calls by messages" env ISTHMUS_NCCL=never ISTHMUS_TEST_NCCL=messages "$isthmus" run -n "$ranks" \
       --prefix-output "$build/tests/ranks_nccl" --gtest_brief=1
