@@ -101,7 +101,6 @@ std::vector<Case> shared_table() {
       {"little, in memory that all see", shared, ChosenCall::bcast, {4, Bytes{64}}, true, Algorithm::shared},
       {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{64}}, true, Algorithm::flat},
       {"little of two", shared, ChosenCall::allreduce, {2, Bytes{64}}, true, Algorithm::flat},
-      {"little to one of two", shared, ChosenCall::reduce, {2, Bytes{64}}, true, Algorithm::flat},
       {"what is just short enough", shared, ChosenCall::bcast, {8, kibibytes(64)}, true, Algorithm::shared},
       {"what is longer than a rank may write there",
        shared,
