@@ -108,6 +108,23 @@ TEST_F(MeetingTypes, OtherOperationsAndTypesOfAReductionAreNamed) {
   settle(stream);
 }
 
+// The root hears all; the others hear nobody, or rank 0 alone, and go on.
+TEST_F(MeetingTypes, OfAReductionToARootTheRootKnows) {
+  const Stream stream;
+  may_be_given_up_ = apart();
+  GuardedBuffer into(IST_KIND_CUDA, 800);
+  EXPECT_EQ(IST_OK,
+            ist_reduce_on(stream.get(), buffer_.get(), into.get(), 100, odd() ? IST_DOUBLE : IST_INT64, IST_SUM, 0, comm_))
+      << ist_error_text();
+  settle(stream);
+  if (rank() == 0)
+    fails(IST_ERR_ARGUMENT, ist_barrier_on(stream.get(), comm_), {"type is IST_DOUBLE on rank 1 and IST_INT64 on rank 0"});
+  if (!apart()) {
+    EXPECT_EQ(IST_OK, ist_barrier_on(stream.get(), comm_)) << ist_error_text();
+  }
+  settle(stream);
+}
+
 TEST_F(MeetingTypes, OtherCountsAreNamedWhereKernelsMeet) {
   if (!apart()) GTEST_SKIP() << "not covered here: a device for each rank";
   const Stream stream;

@@ -185,6 +185,21 @@ TEST_F(StreamTypes, OfBothHalvesOfACallAreCompared) {
   stream.wait();
 }
 
+TEST_F(StreamTypes, OfARanksMessagesToItselfAreCompared) {
+  const Stream stream;
+  GuardedBuffer source(IST_KIND_CUDA, 8000), target(IST_KIND_CUDA, 8000);
+  const auto exchange = [&](ist_type in) {
+    return ist_sendrecv_on(stream.get(), source.get(), 100, IST_DOUBLE, rank(), kTag, target.get(), 100, in, rank(), kTag,
+                           comm_);
+  };
+  EXPECT_EQ(IST_OK, exchange(IST_DOUBLE)) << ist_error_text();
+  EXPECT_EQ(IST_OK, exchange(IST_INT64)) << ist_error_text();
+  stream.wait();
+  fails(IST_ERR_ARGUMENT, exchange(IST_DOUBLE), {"its message 1,", "element 0 is IST_DOUBLE in the message and IST_INT64"});
+  EXPECT_EQ(IST_OK, exchange(IST_DOUBLE)) << ist_error_text();
+  stream.wait();
+}
+
 TEST_F(StreamTypes, AreToldOfATruncatedMessageToo) {
   const Stream stream;
   GuardedBuffer buffer(IST_KIND_CUDA, kBytes);
