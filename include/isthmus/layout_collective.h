@@ -7,8 +7,8 @@
  * Packing        : what does not lie in one piece is packed when the call is made, into memory of the library's of the buffer's kind, and
  *                  unpacked when all of it has come; what lies between a layout's bytes stays as it is. After an error nothing is unpacked.
  * Errors         : as in collective.h. A layout that is none, is not committed, or has a byte twice where it is received into, and a
- *                  count that is wrong, are refused on the rank that gives them, before the others hear of it. With ISTHMUS_CHECK=1 the
- *                  bytes, but not the types, are compared where all must give as many. */
+ *                  count that is wrong, are refused on the rank that gives them, before the others hear of it. With ISTHMUS_CHECK=1
+ *                  bytes and types of parts are compared, and where they differ the call is an error on all ranks. */
 #ifndef ISTHMUS_LAYOUT_COLLECTIVE_H
 #define ISTHMUS_LAYOUT_COLLECTIVE_H
 

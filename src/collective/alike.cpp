@@ -23,13 +23,6 @@ std::int64_t bytes_of(const GivenAlike& given) {
   return given.count * static_cast<std::int64_t>(size_of(static_cast<ist_type>(given.type)).value);
 }
 
-// What differs first: its name, and what each of the two gave.
-struct FirstDifference {
-  std::string what;
-  std::string one;
-  std::string other;
-};
-
 // Of the first rank's part and a part of another, or of its own.
 std::optional<FirstDifference> unlike(const TypeNote& one, const TypeNote& other, const char* of_what) {
   const auto types = difference(one, other);
@@ -43,31 +36,6 @@ std::optional<FirstDifference> unlike(const TypeNote& one, const TypeNote& other
 std::optional<FirstDifference> unlike(const GivenAlike& one, const GivenAlike& other) {
   auto found = unlike(one.types, other.types, "");
   return found ? found : unlike(one.types, other.own, " (in its own part)");
-}
-
-std::optional<FirstDifference> difference(const GivenAlike& one, const GivenAlike& other) {
-  const auto found = [](const char* what, std::string a, std::string b) {
-    return FirstDifference{what, std::move(a), std::move(b)};
-  };
-  if (one.call != other.call) return found("call", one.call.data(), other.call.data());
-  if (one.root != other.root) return found("root", std::to_string(one.root), std::to_string(other.root));
-  if (one.operation != other.operation)
-    return found("operation", operation_text(one.operation), operation_text(other.operation));
-  if (const bool laid = one.type == GivenAlike::kLayout; laid != (other.type == GivenAlike::kLayout)) {
-    const std::int64_t a = bytes_of(one), b = bytes_of(other);
-    if (a == b) return std::nullopt;
-    return found("bytes", std::to_string(a), std::to_string(b));
-  } else if (laid && one.count != other.count) {
-    return found("bytes", std::to_string(one.count), std::to_string(other.count));
-  } else if (laid) {
-    if (auto types = unlike(one, other)) return types;
-  }
-  if (one.type != other.type)
-    return found("type", name_of(static_cast<ist_type>(one.type)), name_of(static_cast<ist_type>(other.type)));
-  if (one.count != other.count) return found("count", std::to_string(one.count), std::to_string(other.count));
-  if (one.digest != other.digest)
-    return found("counts", "parts with " + std::to_string(one.count) + " elements in all", "as many in other parts");
-  return std::nullopt;
 }
 
 class Comparison final : public Action {
@@ -113,6 +81,31 @@ class Comparison final : public Action {
 void GivenAlike::name(std::string_view call_name) {
   call = {};
   std::copy_n(call_name.begin(), std::min(call_name.size(), call.size() - 1), call.begin());
+}
+
+std::optional<FirstDifference> difference(const GivenAlike& one, const GivenAlike& other) {
+  const auto found = [](const char* what, std::string a, std::string b) {
+    return FirstDifference{what, std::move(a), std::move(b)};
+  };
+  if (one.call != other.call) return found("call", one.call.data(), other.call.data());
+  if (one.root != other.root) return found("root", std::to_string(one.root), std::to_string(other.root));
+  if (one.operation != other.operation)
+    return found("operation", operation_text(one.operation), operation_text(other.operation));
+  if (const bool laid = one.type == GivenAlike::kLayout; laid != (other.type == GivenAlike::kLayout)) {
+    const std::int64_t a = bytes_of(one), b = bytes_of(other);
+    if (a == b) return std::nullopt;
+    return found("bytes", std::to_string(a), std::to_string(b));
+  } else if (laid && one.count != other.count) {
+    return found("bytes", std::to_string(one.count), std::to_string(other.count));
+  } else if (laid) {
+    if (auto types = unlike(one, other)) return types;
+  }
+  if (one.type != other.type)
+    return found("type", name_of(static_cast<ist_type>(one.type)), name_of(static_cast<ist_type>(other.type)));
+  if (one.count != other.count) return found("count", std::to_string(one.count), std::to_string(other.count));
+  if (one.digest != other.digest)
+    return found("counts", "parts with " + std::to_string(one.count) + " elements in all", "as many in other parts");
+  return std::nullopt;
 }
 
 // FNV-1a over the numbers.

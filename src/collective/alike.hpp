@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "collective/plan.hpp"
@@ -39,6 +41,14 @@ struct GivenAlike {
   void name(std::string_view call_name);
   void list(const std::int64_t* counts, int ranks);
 };
+
+// What differs first of what two ranks give: its name, and what each gave.
+struct FirstDifference {
+  std::string what;
+  std::string one;
+  std::string other;
+};
+std::optional<FirstDifference> difference(const GivenAlike& one, const GivenAlike& other);
 
 // Tells the others and hears them: the step after which they are compared, and where what follows begins.
 struct Told {

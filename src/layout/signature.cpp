@@ -94,13 +94,34 @@ std::optional<TypeDifference> difference(const TypeNote& one, const TypeNote& ot
   return TypeDifference{unlike, type_at(one, unlike), type_at(other, unlike)};
 }
 
-std::string described(const TypeDifference& found, const char* sent, const char* received) {
+std::string described(const TypeDifference& found, const std::string& sent, const std::string& received) {
   const std::string at = std::to_string(found.element);
   if (!found.sent || !found.received)
     return "the first " + at + " elements of " + sent + " and " + received +
            " are of the same types, and later ones are not";
   return "element " + at + " is " + name_of(*found.sent) + " in " + sent + " and " + name_of(*found.received) + " in " +
          received;
+}
+
+std::string words_for(const TypeNote& note) {
+  constexpr std::uint32_t kMostNamed = 6;
+  if (note.types == 0 || note.runs == 0) return "no elements";
+  const std::int64_t times = note.whole != 0 ? note.types / in_runs(note) : 1;
+  const bool all = note.whole != 0 && note.runs <= kMostNamed;
+  const std::int64_t each = note.runs == 1 ? times : 1;  // one run that comes again is a longer one
+  std::string words;
+  for (std::uint32_t i = 0; i < std::min(note.runs, kMostNamed); ++i) {
+    const std::int64_t here = note.counts[i] * each;
+    words +=
+        (i == 0 ? "" : ", ") + (here == 1 ? "" : std::to_string(here) + " ") + name_of(static_cast<ist_type>(note.type[i]));
+  }
+  if (!all) return words + " and so on, " + std::to_string(note.types) + " elements";
+  return times == each || note.runs == 1 ? words : std::to_string(times) + " times (" + words + ")";
+}
+
+std::string described(const TypeDifference& found, const NamedTypes& sent, const NamedTypes& received) {
+  return described(found, sent.name, received.name) + " (" + sent.name + ": " + words_for(sent.types) + "; " +
+         received.name + ": " + words_for(received.types) + ")";
 }
 
 }  // namespace ist

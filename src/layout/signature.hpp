@@ -39,6 +39,14 @@ std::optional<TypeDifference> difference(const TypeNote& sent, const Layout& rec
 // The same of two notes; of no types (a note without a value) nothing is known.
 std::optional<TypeDifference> difference(const TypeNote& one, const TypeNote& other);
 // "element 12 is IST_DOUBLE in the message and IST_FLOAT in the receive"
-std::string described(const TypeDifference& found, const char* sent, const char* received);
+std::string described(const TypeDifference& found, const std::string& sent, const std::string& received);
+// "12 IST_DOUBLE, 88 IST_INT64"; of many runs the first.
+std::string words_for(const TypeNote& note);
+// The same with what both sides are made of.
+struct NamedTypes {
+  std::string name;  // "the message"
+  const TypeNote& types;
+};
+std::string described(const TypeDifference& found, const NamedTypes& sent, const NamedTypes& received);
 
 }  // namespace ist

@@ -13,11 +13,13 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "memory/door.hpp"
 #include "memory/piece.hpp"
+#include "memory/stream_note.hpp"
 
 namespace ist {
 
@@ -77,6 +79,8 @@ class ChannelEnd {
   std::uint64_t last_stream = 0;
   // What has gone wrong since it was asked last.
   virtual std::optional<ChannelTrouble> trouble() = 0;
+  // Messages whose notes were not those of their receives, since it was asked last.
+  virtual std::vector<UnlikeNotes> unlike() = 0;
 };
 
 class Meetings;
@@ -90,7 +94,8 @@ class Channels {
   virtual Result<std::uint64_t> admit(const Piece& piece, int device) = 0;
   // Once an end was opened: is nobody setting himself up who might wait for what is put into streams (guests.hpp)? Before that nothing is put.
   virtual bool settled() = 0;
-  virtual Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer) = 0;
+  // `compares`: the end receives, and notes of what messages are made of are compared there.
+  virtual Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer, bool compares) = 0;
   // Put into the stream, of connected ends on its device; `address` as admit() gave it. They come back at once.
   virtual Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) = 0;
   // `counted`: what follows in the stream finds at came() how much has come; 0 after a failure.
@@ -102,6 +107,9 @@ class Channels {
     bool counted = false;
   };
   virtual Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) = 0;
+  // Of what the next message is made, put in before it; and of what the last receive of an end that compares, put in behind it.
+  virtual Status tell(ChannelEnd& end, std::uint64_t stream, const StreamNote& note) = 0;
+  virtual Status compare(ChannelEnd& end, std::uint64_t stream, const StreamNote& note) = 0;
   // What the ranks of a communicator do together, over the same memory (meetings.hpp).
   virtual Meetings& meetings() = 0;
   // What waits for that rank gives up.

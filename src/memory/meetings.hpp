@@ -57,6 +57,8 @@ class MeetingSeat {
   std::uint64_t last_stream = 0;
   // What has gone wrong, from then on for good.
   virtual std::optional<MeetingTrouble> trouble() const = 0;
+  // Calls of other members whose notes were not this one's, since it was asked last.
+  virtual std::vector<UnlikeNotes> unlike() = 0;
   // Room for a vector of each member, for calls that come by channels.
   virtual std::uint64_t part(int member) const = 0;
   virtual Bytes part_size() const = 0;
@@ -65,11 +67,15 @@ class MeetingSeat {
 class Meetings {
  public:
   virtual ~Meetings() = default;
-  virtual Result<std::unique_ptr<MeetingSeat>> take_seat(int device, const Circle& circle) = 0;
+  virtual Result<std::unique_ptr<MeetingSeat>> take_seat(int device, const Circle& circle, bool compares) = 0;
   // Puts the call into a stream of the seat's device, and comes back at once. The seat is connected.
   virtual Status meet(MeetingSeat& seat, std::uint64_t stream, const MeetingCall& call) = 0;
   // The same for a rank that has the others' vectors in part(), at most part_size() of each: nobody is waited for.
   virtual Status combine_parts(MeetingSeat& seat, std::uint64_t stream, const MeetingCall& call) = 0;
+  // What the call is that comes next, put in before it; and behind it the comparison, on a seat that compares, with what the members gave
+  // of whom this one has heard in it.
+  virtual Status tell(MeetingSeat& seat, std::uint64_t stream, const StreamNote& note) = 0;
+  virtual Status compare(MeetingSeat& seat, std::uint64_t stream, const MeetingCall& call) = 0;
 };
 
 }  // namespace ist

@@ -12,7 +12,8 @@ std::optional<std::string> TypeCheck::compare(const Note& sent, const SharedLayo
   std::memcpy(&note, sent.data(), sizeof note);
   if (note.runs > TypeNote::kMostRuns) return {};
   const auto found = difference(note, *received);
-  return found ? std::optional{described(*found, "the message", "the receive")} : std::nullopt;
+  if (!found) return {};
+  return described(*found, {"the message", note}, {"the receive", note_of(*received)});
 }
 
 // It has a place of its own in the order, right before the message's, which nothing may refuse then: false, and nothing was told, where

@@ -4,14 +4,15 @@
 
 #include "fake_places.hpp"
 #include "memory/cuda/channel_parts.hpp"
+#include "memory/cuda/note_protocol.hpp"
 
 namespace fake {
 namespace {
 
 using namespace ist::channel;
 
-constexpr std::string_view kNames[] = {"send_small",   "receive_small", "send", "receive",
-                                       "send_receive", "put",           "take", "let_go"};
+constexpr std::string_view kNames[] = {"send_small", "receive_small", "send", "receive", "send_receive", "put",
+                                       "take",       "let_go",        "tell", "compare", "tell_meeting", "compare_meeting"};
 
 // Those of the benchmark.
 constexpr int kBareSend = 100;
@@ -53,6 +54,14 @@ std::optional<std::function<void()>> channel_work(int kernel, CUcontext context,
       return made<PutWork>(context, argument, blockwise([](const Crew& c, const PutWork& w) { put(c, w); }));
     case 6:
       return made<TakeWork>(context, argument, blockwise([](const Crew& c, const TakeWork& w) { take(c, w); }));
+    case 8:
+      return made<TellWork>(context, argument, [](const TellWork& w) { tell(w); });
+    case 9:
+      return made<CompareWork>(context, argument, [](const CompareWork& w) { compare(w); });
+    case 10:
+      return made<ist::meeting::TellWork>(context, argument, [](const auto& w) { ist::meeting::tell(w); });
+    case 11:
+      return made<ist::meeting::CompareWork>(context, argument, [](const auto& w) { ist::meeting::compare(w); });
     case kBareSend:
       return made<ist::cli::BareWork>(context, argument, [](const auto& w) { ist::cli::send_bare(w, 0, 1, [] {}); });
     case kBareReceive:

@@ -76,6 +76,22 @@ class Places {
   void find(PutWork& work) { find(work.send); }
   void find(TakeWork& work) { find(work.receive); }
   void find(LetGoWork& work) { find(work.word); }
+  void find(TellWork& work) {
+    find(work.own);
+    find(work.peer);
+  }
+  void find(CompareWork& work) {
+    find(work.own);
+    find(work.log);
+  }
+  void find(ist::meeting::TellWork& work) {
+    find(work.own);
+    for (ist::meeting::Mailbox*& member : work.members) find(member);
+  }
+  void find(ist::meeting::CompareWork& work) {
+    find(work.own);
+    find(work.log);
+  }
   void find(ist::meeting::MeetWork& work) {
     using namespace ist::meeting;
     const std::uint64_t size = size_for(work.ranks);

@@ -158,6 +158,154 @@ TEST_F(Checked, LayoutsOfOtherTypesAreNamedWithTheElementWhereTheyBegin) {
   for (ist_layout each : {same, other, raw}) IST_OK_OR_FAIL(ist_layout_free(&each));
 }
 
+// Parts with counts of their own: what one rank sends to another is compared with what that one receives, and all hear of it.
+class CheckedParts : public Checked {
+ protected:
+  void SetUp() override {
+    Checked::SetUp();
+    if (world_ == IST_WORLD_NULL) return;
+    // Of six elements of 4 bytes each; the third one of every second place.
+    const int64_t lengths[] = {4, 2}, places[] = {0, 16};
+    const ist_layout mixed[] = {ist_layout_of(IST_INT32), ist_layout_of(IST_FLOAT)};
+    IST_OK_OR_FAIL(ist_layout_struct(2, lengths, places, mixed, &other_));
+    IST_OK_OR_FAIL(ist_layout_contiguous(6, ist_layout_of(IST_INT32), &same_));
+    IST_OK_OR_FAIL(ist_layout_vector(6, 1, 2, ist_layout_of(IST_INT32), &strided_));
+    IST_OK_OR_FAIL(ist_layout_contiguous(24, ist_layout_of(IST_BYTE), &raw_));
+    for (const ist_layout each : {same_, other_, strided_, raw_}) IST_OK_OR_FAIL(ist_layout_commit(each));
+    for (int rank = 0; rank < size(); ++rank) {
+      counts_.push_back(1 + rank);
+      displs_.push_back(rank * 20);
+      ones_.push_back(1);
+      bytes_.push_back(rank * 480);
+    }
+  }
+  void TearDown() override {
+    for (ist_layout* each : {&same_, &other_, &strided_, &raw_})
+      if (*each != IST_LAYOUT_NULL) IST_OK_OR_FAIL(ist_layout_free(each));
+    Checked::TearDown();
+  }
+  // Every rank is told of the first element that differs, of who sends it to whom, and of both sides' types.
+  void expect_part(int code, const std::string& element, int sender, int receiver) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, code);
+    const std::string text = ist_error_text();
+    const std::string from = "rank " + std::to_string(sender), to = "rank " + std::to_string(receiver);
+    for (const std::string& part : {element, "what " + from + " sends to " + to, "what " + to + " receives of " + from,
+                                    std::string{"ISTHMUS_CHECK"}, std::string{"\"world\""}})
+      EXPECT_NE(std::string::npos, text.find(part)) << '"' << part << "\" in: " << text;
+    expect_sum();
+  }
+  void expect_untouched() { EXPECT_EQ(std::vector<int>(40000, -1), out_) << "nothing was carried out"; }
+  std::int64_t mine() const { return counts_[at(rank())]; }
+  ist_buffer in() { return ist_host(in_.data()); }
+  ist_buffer out() { return ist_host(out_.data()); }
+  // A layout for each rank, of which one differs.
+  std::vector<ist_layout> all_but(int one, ist_layout differs, ist_layout all) const {
+    std::vector<ist_layout> layouts(at(size()), all);
+    if (one >= 0) layouts[at(one)] = differs;
+    return layouts;
+  }
+  int alltoallw(const std::vector<ist_layout>& send, const std::vector<ist_layout>& recv) {
+    return ist_alltoallw(in(), ones_.data(), bytes_.data(), send.data(), out(), ones_.data(), bytes_.data(), recv.data(),
+                         comm_);
+  }
+
+  ist_layout same_ = IST_LAYOUT_NULL, other_ = IST_LAYOUT_NULL, strided_ = IST_LAYOUT_NULL, raw_ = IST_LAYOUT_NULL;
+  std::vector<std::int64_t> counts_, displs_, ones_, bytes_;
+};
+
+TEST_F(CheckedParts, OfOtherTypesAreNamedWithSenderAndReceiver) {
+  const ist_layout odd_one = odd() ? other_ : same_;
+  const std::string sent = "element 4 is IST_FLOAT in what", received = "element 4 is IST_INT32 in what";
+  expect_part(ist_gatherv_layout(in(), mine(), odd_one, out(), counts_.data(), displs_.data(), strided_, 0, comm_), sent, 1,
+              0);
+  expect_part(ist_scatterv_layout(in(), counts_.data(), displs_.data(), same_, out(), mine(), odd_one, 0, comm_), received,
+              0, 1);
+  expect_part(ist_allgatherv_layout(in(), mine(), odd_one, out(), counts_.data(), displs_.data(), strided_, comm_), sent, 1,
+              0);
+  expect_part(ist_allgatherv_layout(in(), mine(), same_, out(), counts_.data(), displs_.data(), odd_one, comm_), received, 0,
+              1);
+  expect_part(
+      ist_alltoallv_layout(in(), ones_.data(), displs_.data(), same_, out(), ones_.data(), displs_.data(), odd_one, comm_),
+      received, 0, 1);
+  const int last = size() - 1;
+  expect_part(alltoallw(all_but(rank() == last ? 1 : -1, other_, same_), all_but(-1, {}, strided_)), sent, last, 1);
+  expect_part(alltoallw(all_but(-1, {}, same_), all_but(rank() == 0 ? last : -1, other_, strided_)), received, last, 0);
+  ist_request request = IST_REQUEST_NULL;
+  expect_part(
+      wait(ist_igatherv_layout(in(), mine(), odd_one, out(), counts_.data(), displs_.data(), same_, 0, comm_, &request),
+           &request),
+      sent, 1, 0);
+  expect_untouched();
+  const std::string text = [&] {
+    EXPECT_EQ(IST_ERR_ARGUMENT, alltoallw(all_but(odd() ? 0 : -1, other_, same_), all_but(-1, {}, strided_)));
+    return std::string{ist_error_text()};
+  }();
+  for (const char* words : {"sends to rank 0: 4 IST_INT32, 2 IST_FLOAT", "receives of rank 1: 6 IST_INT32"})
+    EXPECT_NE(std::string::npos, text.find(words)) << text;
+}
+
+TEST_F(CheckedParts, OfOtherLengthsAreNamedWithSenderAndReceiver) {
+  const std::int64_t more = odd() ? 9 : mine();
+  const auto told = [&](int code, int sender, int receiver) { expect_part(code, " bytes, and what", sender, receiver); };
+  told(ist_gatherv(in(), more, out(), counts_.data(), displs_.data(), IST_INT, 0, comm_), 1, 0);
+  told(ist_scatterv(in(), counts_.data(), displs_.data(), out(), more, IST_INT, 0, comm_), 0, 1);
+  // It has the place for its own part, too, and is told of that.
+  const int own = ist_allgatherv(in(), more, out(), counts_.data(), displs_.data(), IST_INT, comm_);
+  if (odd()) {
+    EXPECT_EQ(IST_ERR_TRUNCATE, own) << ist_error_text();
+    expect_sum();
+  } else {
+    told(own, 1, 0);
+  }
+  std::vector<std::int64_t> sent = ones_;
+  if (odd()) sent[0] = 3;
+  told(ist_alltoallv(in(), sent.data(), displs_.data(), out(), ones_.data(), displs_.data(), IST_INT, comm_), 1, 0);
+  told(ist_gatherv_layout(in(), more, same_, out(), counts_.data(), displs_.data(), same_, 0, comm_), 1, 0);
+  expect_untouched();
+}
+
+// Through different layouts, with a layout on one side or rank alone, untyped, in place, and of no bytes.
+TEST_F(CheckedParts, OfTheSameTypesAreNoError) {
+  const ist_layout mine_of_them[] = {same_, strided_, raw_};
+  const ist_layout own = mine_of_them[rank() % 3];
+  const ist_buffer place = ist_in_place();
+  for (int root = 0; root < size(); ++root) {
+    IST_OK_OR_FAIL(ist_gatherv_layout(in(), mine(), own, out(), counts_.data(), displs_.data(), strided_, root, comm_));
+    IST_OK_OR_FAIL(ist_scatterv_layout(in(), counts_.data(), displs_.data(), same_, out(), mine(), own, root, comm_));
+    const bool is_root = rank() == root;
+    IST_OK_OR_FAIL(ist_gatherv(is_root ? place : in(), mine(), out(), is_root ? counts_.data() : nullptr,
+                               is_root ? displs_.data() : nullptr, IST_INT, root, comm_));
+    IST_OK_OR_FAIL(ist_scatterv(in(), is_root ? counts_.data() : nullptr, is_root ? displs_.data() : nullptr,
+                                is_root ? place : out(), mine(), IST_INT, root, comm_));
+  }
+  IST_OK_OR_FAIL(ist_allgatherv_layout(in(), mine(), own, out(), counts_.data(), displs_.data(), strided_, comm_));
+  IST_OK_OR_FAIL(ist_allgatherv_layout(place, 0, same_, out(), counts_.data(), displs_.data(), own, comm_));
+  IST_OK_OR_FAIL(
+      ist_alltoallv_layout(in(), ones_.data(), displs_.data(), own, out(), ones_.data(), displs_.data(), strided_, comm_));
+  IST_OK_OR_FAIL(ist_alltoallv_layout(place, nullptr, nullptr, same_, out(), ones_.data(), displs_.data(), strided_, comm_));
+  IST_OK_OR_FAIL(alltoallw(all_but(1, raw_, own), all_but(0, raw_, strided_)));
+  const std::vector<std::int64_t> none(at(size()), 0);
+  IST_OK_OR_FAIL(ist_alltoallv(in(), none.data(), displs_.data(), out(), none.data(), displs_.data(), IST_INT, comm_));
+  // A layout on one rank, and none on the other.
+  const std::vector<std::int64_t> sixes(at(size()), 6);
+  if (odd())
+    IST_OK_OR_FAIL(ist_alltoallv(in(), sixes.data(), displs_.data(), out(), sixes.data(), displs_.data(), IST_INT32, comm_));
+  else
+    IST_OK_OR_FAIL(
+        ist_alltoallv_layout(in(), ones_.data(), displs_.data(), same_, out(), ones_.data(), displs_.data(), same_, comm_));
+}
+
+// What is wrong on one rank is its error as ever, and the others are not left waiting.
+TEST_F(CheckedParts, ThatOneRankGivesAsNoneAreItsOwnError) {
+  const int code = ist_alltoallv(in(), odd() ? nullptr : ones_.data(), displs_.data(), out(), ones_.data(), displs_.data(),
+                                 IST_INT, comm_);
+  EXPECT_NE(IST_OK, code);
+  if (odd()) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, code) << ist_error_text();
+  }
+  expect_sum();
+}
+
 TEST_F(Checked, DifferentCallsAreNamedAlsoThoseThatDoNotWait) {
   expect_told(odd() ? ist_barrier(comm_) : ist_bcast(ist_host(in_.data()), 5, IST_INT, 0, comm_), "call is ist_bcast",
               "ist_barrier");

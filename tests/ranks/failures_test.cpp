@@ -2,6 +2,8 @@
 // of the pair arrives. Ranks are forked, each with its own fake CUDA driver to break.
 #include <sys/resource.h>
 
+#include <cstdlib>
+
 #include "broken_driver.hpp"
 
 namespace {
@@ -342,6 +344,12 @@ int one_too_many(const Here& here) {
 TEST(Failures, OneOperationTooManyIsRefusedAndTheOthersStillComplete) {
   if (std::getenv("ISTHMUS_TEST_LONG") == nullptr) GTEST_SKIP() << "SKIPPED: set ISTHMUS_TEST_LONG=1 for long tests";
   expect_all(run_ranks(2, "host", one_too_many));
+}
+
+// What this machine was measured to be would choose other ways for some of the messages here.
+TEST(Failures, AreTriedByTheBuiltinProfile) {
+  NEEDS_FAKE_DRIVER();
+  EXPECT_STREQ("builtin", std::getenv("ISTHMUS_PROFILE")) << "set ISTHMUS_PROFILE=builtin, as ctest does";
 }
 
 }  // namespace

@@ -349,7 +349,8 @@ TEST_F(Types, OfPutsAndGetsAreComparedHere) {
     EXPECT_NE(std::string::npos, std::string{ist_error_text()}.find(where)) << ist_error_text();
   };
   expect(ist_heap_put_layout(heap, part, 10, integer, ist_host(mine.data()), 10, number, right()),
-         "element 0 is IST_DOUBLE in source and IST_INT64 in dest; name the same types");
+         "element 0 is IST_DOUBLE in source and IST_INT64 in dest (source: 10 IST_DOUBLE; dest: 10 IST_INT64); name the "
+         "same types");
   expect(ist_heap_get_layout(heap, ist_host(mine.data()), 10, number, part, 10, integer, right()),
          "element 0 is IST_INT64 in source and IST_DOUBLE in dest");
   IST_OK_OR_FAIL(ist_heap_put_layout(heap, part, 80, ist_layout_of(IST_BYTE), ist_host(mine.data()), 10, number, right()));

@@ -259,6 +259,27 @@ TEST(Layout, bytes_alone_are_untyped) {
   const auto found = difference(note_of(*mixed), *of(2, IST_INT32));
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(described(*found, "one", "other"), "element 0 is IST_BYTE in one and IST_INT32 in other");
+  const TypeNote here = note_of(*good(contiguous_layout(3, mixed))), there = note_of(*of(2, IST_INT32));
+  EXPECT_EQ(
+      described(*found, {"one", here}, {"other", there}),
+      "element 0 is IST_BYTE in one and IST_INT32 in other (one: 3 times (4 IST_BYTE, IST_INT32); other: 2 IST_INT32)");
+}
+
+TEST(Layout, types_are_told_in_few_words) {
+  const auto words = [](const SharedLayout& layout) { return words_for(note_of(*layout)); };
+  const auto number = good(Layout::basic(IST_DOUBLE));
+  EXPECT_EQ(words(number), "IST_DOUBLE");
+  EXPECT_EQ(words(good(contiguous_layout(0, number))), "no elements");
+  EXPECT_EQ(words(good(vector_layout(5, 2, 3, Unit::extents, number))), "10 IST_DOUBLE");
+  std::vector<std::int64_t> lengths, places;
+  std::vector<SharedLayout> olds;
+  for (std::int64_t i = 0; i < 8; ++i) {
+    lengths.push_back(1);
+    places.push_back(i * 8);
+    olds.push_back(i % 2 == 0 ? number : good(Layout::basic(IST_FLOAT)));
+  }
+  EXPECT_EQ(words(good(struct_layout(lengths, places, olds))),
+            "IST_DOUBLE, IST_FLOAT, IST_DOUBLE, IST_FLOAT, IST_DOUBLE, IST_FLOAT and so on, 8 elements");
 }
 
 TEST(Layout, nests_of_the_same_bytes_have_one_form) {

@@ -87,7 +87,7 @@ Status compare_types(const World& world, const LaidData& to, const LaidData& fro
   const SharedLayout into = types_of(to), out_of = types_of(from);
   const auto found = into && out_of ? difference(note_of(*out_of), *into) : std::nullopt;
   if (!found) return {};
-  return {IST_ERR_ARGUMENT, described(*found, "source", "dest") +
+  return {IST_ERR_ARGUMENT, described(*found, {"source", note_of(*out_of)}, {"dest", note_of(*into)}) +
                                 "; name the same types on both sides, or IST_BYTE on one (found by ISTHMUS_CHECK)"};
 }
 

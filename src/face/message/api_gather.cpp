@@ -1,8 +1,8 @@
 // C calls that move parts between ranks without combining them.
 #include <limits>
 
-#include "face/message/collective_calls.hpp"
 #include "face/message/errors.hpp"
+#include "face/message/given_parts.hpp"
 
 namespace ist {
 namespace {
@@ -51,6 +51,15 @@ struct PartArgument {
   }
 };
 
+// A part of a whole whose parts differ.
+PartNote part_note(const PartsArgument& whole, ist_type type, int rank) {
+  if (whole.counts == nullptr) return {};
+  return note_of_part(types_of(Data{whole.buffer, whole.counts[rank], type}));
+}
+PartNote part_note(const PartArgument& own, ist_type type) {
+  return note_of_part(types_of(Data{own.buffer, own.count, type}));
+}
+
 Status check_type(ist_type type) { return elements_of(0, type).status(); }
 
 // Part and whole must agree where one rank has both.
@@ -66,10 +75,12 @@ Division in_one(const Piece& own) { return Division::even({own.size.value, Bytes
 int gather(const Asked& asked, const PartArgument& send, const PartsArgument& recv, ist_type type, int root) {
   return run_collective(
       asked,
-      [&](const Communicator& comm) {
-        // What each gives where parts differ is its own.
+      [&](const Communicator& comm) -> GivenHere {
         const std::int64_t count = recv.varied ? 0 : comm.rank() == root ? recv.count : send.count;
-        return given_alike(IST_OP_NULL, type, count, root);
+        const GivenAlike all = given_alike(IST_OP_NULL, type, count, root);
+        if (!recv.varied) return all;
+        return {all, parts_to_root(comm, root, part_note(send, type), is_in_place(send.buffer),
+                                   [&](int rank) { return part_note(recv, type, rank); })};
       },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
@@ -90,9 +101,12 @@ int gather(const Asked& asked, const PartArgument& send, const PartsArgument& re
 int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& recv, ist_type type, int root) {
   return run_collective(
       asked,
-      [&](const Communicator& comm) {
+      [&](const Communicator& comm) -> GivenHere {
         const std::int64_t count = send.varied ? 0 : comm.rank() == root ? send.count : recv.count;
-        return given_alike(IST_OP_NULL, type, count, root);
+        const GivenAlike all = given_alike(IST_OP_NULL, type, count, root);
+        if (!send.varied) return all;
+        return {all, parts_of_root(comm, root, part_note(recv, type), is_in_place(recv.buffer),
+                                   [&](int rank) { return part_note(send, type, rank); })};
       },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
@@ -113,10 +127,13 @@ int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& r
 int allgather(const Asked& asked, const PartArgument& send, const PartsArgument& recv, ist_type type) {
   return run_collective(
       asked,
-      [&](const Communicator& comm) {
+      [&](const Communicator& comm) -> GivenHere {
         GivenAlike all = given_alike(IST_OP_NULL, type, recv.count);
-        if (recv.varied && recv.counts != nullptr) all.list(recv.counts, comm.size());
-        return all;
+        if (!recv.varied) return all;
+        if (recv.counts != nullptr) all.list(recv.counts, comm.size());
+        const PartNote own = is_in_place(send.buffer) ? part_note(recv, type, comm.rank()) : part_note(send, type);
+        return {all, GivenParts{part_of_each(comm, [&](int) { return own; }),
+                                part_of_each(comm, [&](int rank) { return part_note(recv, type, rank); })}};
       },
       [&](const Communicator&) { return check_type(type); },
       [&](CollectiveCall& call) {
@@ -132,7 +149,14 @@ int allgather(const Asked& asked, const PartArgument& send, const PartsArgument&
 
 int alltoall(const Asked& asked, const PartsArgument& send, const PartsArgument& recv, ist_type type) {
   return run_collective(
-      asked, [&](const Communicator&) { return given_alike(IST_OP_NULL, type, recv.count); },
+      asked,
+      [&](const Communicator& comm) -> GivenHere {
+        const GivenAlike all = given_alike(IST_OP_NULL, type, recv.count);
+        if (!recv.varied) return all;
+        const PartsArgument& sent = is_in_place(send.buffer) ? recv : send;
+        return {all, GivenParts{part_of_each(comm, [&](int rank) { return part_note(sent, type, rank); }),
+                                part_of_each(comm, [&](int rank) { return part_note(recv, type, rank); })}};
+      },
       [&](const Communicator&) { return check_type(type); },
       [&](CollectiveCall& call) {
         const bool in_place = is_in_place(send.buffer);

@@ -2,6 +2,7 @@
 #include <isthmus/layout_collective.h>
 
 #include "face/message/errors.hpp"
+#include "face/message/given_parts.hpp"
 #include "face/message/laid_sides.hpp"
 
 namespace ist {
@@ -32,9 +33,9 @@ GivenAlike alike(Bytes bytes, int root = 0) {
   return given;
 }
 
-// The types of a part; none where parts have counts of their own, or the side is in place.
+// The types of a part, of which all are the same; none where the side is in place.
 TypeNote types_of(const Given& side) {
-  if ((side.parts != Parts::one && side.parts != Parts::equal) || is_in_place(side.buffer)) return {};
+  if (is_in_place(side.buffer)) return {};
   const SharedLayout types = types_of(LaidData{side.buffer, side.count, side.layout});
   return types == nullptr ? TypeNote{} : note_of(*types);
 }
@@ -42,6 +43,19 @@ GivenAlike with_types(GivenAlike given, const Given& part, const Given* own) {
   given.types = types_of(part);
   if (own != nullptr) given.own = types_of(*own);
   return given;
+}
+
+bool varies(const Given& side) { return side.parts == Parts::varied || side.parts == Parts::each; }
+
+// A part where they differ.
+PartNote part_note(const Given& side, int rank) {
+  const bool each = side.parts == Parts::each;
+  if (!varies(side)) return note_of_part(types_of(LaidData{side.buffer, side.count, side.layout}));
+  if (side.counts == nullptr || (each && side.layouts == nullptr)) return {};
+  return note_of_part(types_of(LaidData{side.buffer, side.counts[rank], each ? side.layouts[rank] : side.layout}));
+}
+auto part_notes(const Given& side) {
+  return [&side](int rank) { return part_note(side, rank); };
 }
 
 // A side that this rank does not look at, or whose input is in place, is not looked for.
@@ -84,9 +98,12 @@ int gather(const Asked& asked, const Given& from, const Given& to, int root) {
   LaidSide send(from), recv(to);
   return run_collective(
       asked,
-      [&](const Communicator& comm) {
+      [&](const Communicator& comm) -> GivenHere {
         const bool has_whole = comm.rank() == root;
-        const Bytes bytes = to.parts == Parts::varied ? Bytes{} : part_bytes(recv, send, has_whole);
+        if (varies(to))
+          return {alike({}, root),
+                  parts_to_root(comm, root, part_note(from, root), is_in_place(from.buffer), part_notes(to))};
+        const Bytes bytes = part_bytes(recv, send, has_whole);
         return has_whole ? with_types(alike(bytes, root), to, &from) : with_types(alike(bytes, root), from, nullptr);
       },
       [&](const Communicator& comm) -> Status {
@@ -110,9 +127,11 @@ int scatter(const Asked& asked, const Given& from, const Given& to, int root) {
   LaidSide send(from), recv(to);
   return run_collective(
       asked,
-      [&](const Communicator& comm) {
+      [&](const Communicator& comm) -> GivenHere {
         const bool has_whole = comm.rank() == root;
-        const Bytes bytes = from.parts == Parts::varied ? Bytes{} : part_bytes(send, recv, has_whole);
+        if (varies(from))
+          return {alike({}, root), parts_of_root(comm, root, part_note(to, root), is_in_place(to.buffer), part_notes(from))};
+        const Bytes bytes = part_bytes(send, recv, has_whole);
         return has_whole ? with_types(alike(bytes, root), from, &to) : with_types(alike(bytes, root), to, nullptr);
       },
       [&](const Communicator& comm) -> Status {
@@ -136,14 +155,15 @@ int allgather(const Asked& asked, const Given& from, const Given& to) {
   LaidSide send(from), recv(to);
   return run_collective(
       asked,
-      [&](const Communicator& comm) {
-        GivenAlike all = alike(recv.varies() ? Bytes{} : recv.division().elements(0).bytes());
-        if (!recv.varies()) return with_types(all, to, &from);
+      [&](const Communicator& comm) -> GivenHere {
+        if (!varies(to)) return with_types(alike(recv.division().elements(0).bytes()), to, &from);
         std::vector<std::int64_t> bytes;
         for (int r = 0; r < comm.size(); ++r)
           bytes.push_back(static_cast<std::int64_t>(recv.division().elements(r).bytes().value));
+        GivenAlike all = alike({});
         all.list(bytes.data(), comm.size());
-        return all;
+        const PartNote own = part_note(is_in_place(from.buffer) ? to : from, comm.rank());
+        return {all, GivenParts{part_of_each(comm, [&](int) { return own; }), part_of_each(comm, part_notes(to))}};
       },
       [&](const Communicator& comm) -> Status {
         IST_TRY(find(send, comm, false));
@@ -164,8 +184,10 @@ int alltoall(const Asked& asked, const Given& from, const Given& to) {
   LaidSide send(from), recv(to);
   return run_collective(
       asked,
-      [&](const Communicator&) {
-        return with_types(alike(recv.varies() ? Bytes{} : recv.division().elements(0).bytes()), to, &from);
+      [&](const Communicator& comm) -> GivenHere {
+        if (!varies(to)) return with_types(alike(recv.division().elements(0).bytes()), to, &from);
+        const Given& sent = is_in_place(from.buffer) ? to : from;
+        return {alike({}), GivenParts{part_of_each(comm, part_notes(sent)), part_of_each(comm, part_notes(to))}};
       },
       [&](const Communicator& comm) -> Status {
         IST_TRY(find(send, comm, false));

@@ -60,7 +60,8 @@ Result<std::optional<QueueChannels::Half>> check(const QueueHalf<Given>& half, c
   if (with->rank == IST_PROC_NULL) return std::optional<QueueChannels::Half>{};
   if (bytes->work) IST_TRY(can_pack(world->kinds(), bytes->piece));
   const ChannelName name{with->comm, Rank{with->rank}, half.tag, half.side};
-  return std::optional<QueueChannels::Half>{{name, bytes->piece, std::move(bytes->work)}};
+  SharedLayout types = world->settings().check ? types_of(half.data) : nullptr;
+  return std::optional<QueueChannels::Half>{{name, bytes->piece, std::move(bytes->work), std::move(types)}};
 }
 
 template <class Given>

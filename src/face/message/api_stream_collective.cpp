@@ -6,6 +6,7 @@
 #include "face/message/errors.hpp"
 #include "face/message/operators.hpp"
 #include "face/message/stream_calls.hpp"
+#include "face/message/stream_notes.hpp"
 
 namespace ist {
 namespace {
@@ -96,6 +97,16 @@ Status find_buffers(const AtTable& at, const OnStream& given, MeetingCall& call)
   return shared_bytes(send, recv) > Bytes{} ? overlapping(send, recv) : Status{};
 }
 
+// To be compared where the setting check is 1.
+StreamNote note_for(const OnStream& given) {
+  GivenAlike alike = given_alike(given.op, given.type, given.count, given.all ? 0 : given.root);
+  alike.name(given.what == What::barrier ? "ist_barrier_on"
+             : given.what == What::bcast ? "ist_bcast_on"
+             : given.all                 ? "ist_allreduce_on"
+                                         : "ist_reduce_on");
+  return stream_note(alike);
+}
+
 Status put(const OnStream& given) {
   const auto found = look_up(given.comm);
   if (!found.ok()) return found.status();
@@ -119,7 +130,10 @@ Status put(const OnStream& given) {
   IST_TRY(find_buffers(*at, given, call));
   StreamMeetings& meetings = at->world->stream_meetings();
   IST_TRY(meetings.trouble(*at->comm, *at->table));
-  return meetings.put(*at->comm, *at->table, given.stream, call);
+  if (!at->world->settings().check) [[likely]]
+    return meetings.put(*at->comm, *at->table, {given.stream}, call);
+  const StreamNote note = note_for(given);
+  return meetings.put(*at->comm, *at->table, {given.stream, &note}, call);
 }
 
 }  // namespace

@@ -158,16 +158,17 @@ GivenAlike given_alike(ist_op op, ist_type type, std::int64_t count, int root) {
   return given;
 }
 
-int run_compared(const Asked& asked, const Entered& in, GivenAlike given, const Status& alike,
+int run_compared(const Asked& asked, const Entered& in, GivenHere given, const Status& alike,
                  const std::function<void(CollectiveCall&)>& fill) {
   constexpr std::string_view kPrefix = "ist_";
   std::string name = asked.call;
   if (!asked.waits) name.erase(kPrefix.size(), 1);                                           // the i of what does not wait
   if (const auto laid = name.rfind("_layout"); laid != std::string::npos) name.erase(laid);  // other ranks' need not be
-  given.name(name);
-  if (!alike.ok()) given.present = GivenAlike::kFine + static_cast<std::uint32_t>(alike.code());
+  given.all.name(name);
+  if (!alike.ok()) given.all.present = GivenAlike::kFine + static_cast<std::uint32_t>(alike.code());
   Plan plan{*in.comm, asked.call, false};
-  const Told told = tell_what_is_given(plan, given);
+  Told told = tell_what_is_given(plan, given.all);
+  if (!given.parts.empty()) told = tell_parts(plan, told, given.parts);
   CollectiveCall call{*in.world, plan};
   if (alike.ok())
     fill(call);

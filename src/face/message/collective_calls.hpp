@@ -13,8 +13,8 @@
 #include <functional>
 
 #include "base/ranges.hpp"
-#include "collective/alike.hpp"
 #include "collective/collectives.hpp"
+#include "collective/parts_alike.hpp"
 #include "face/message/calls.hpp"
 
 namespace ist {
@@ -85,11 +85,18 @@ int refuse(const Asked& asked, const Status& why);
 
 // What all ranks give alike, to be compared.
 GivenAlike given_alike(ist_op op, ist_type type, std::int64_t count, int root = 0);
+// All that is compared of a call.
+struct GivenHere {
+  GivenHere(const GivenAlike& given) : all(given) {}  // NOLINT(google-explicit-constructor): most calls have nothing more
+  GivenHere(const GivenAlike& given, GivenParts given_parts) : all(given), parts(std::move(given_parts)) {}
+  GivenAlike all;
+  GivenParts parts;
+};
 // The call where the setting check is 1: ranks that cannot take part tell of theirs all the same.
-int run_compared(const Asked& asked, const Entered& in, GivenAlike given, const Status& alike,
+int run_compared(const Asked& asked, const Entered& in, GivenHere given, const Status& alike,
                  const std::function<void(CollectiveCall&)>& fill);
 
-// `given`, GivenAlike(const Communicator&): what is compared where the setting check is 1. `check`, Status(const Communicator&): of what
+// `given`, GivenHere(const Communicator&): what is compared where the setting check is 1. `check`, Status(const Communicator&): of what
 // all ranks give alike; nothing is sent if it fails. `fill`, void(CollectiveCall&): this rank's part.
 template <class Given, class Check, class Fill>
 int run_collective(const Asked& asked, const Given& given, const Check& check, const Fill& fill) {

@@ -6,6 +6,7 @@
 #include "base/quiet_thread.hpp"
 #include "face/message/layout_calls.hpp"
 #include "memory/memory_kind.hpp"
+#include "request/type_check.hpp"
 
 namespace ist {
 namespace {
@@ -69,9 +70,10 @@ Result<QueueChannels::Channel*> QueueChannels::channel(const ChannelName& name) 
     trouble = std::exchange(found->trouble, {});
   }
   if (!clash.ok()) return clash;
+  constexpr const char* kNothingPut = "; this call has put nothing into the queue, and the next one will";
   if (trouble.code() == IST_ERR_TRUNCATE)
-    return Status{IST_ERR_TRUNCATE,
-                  trouble.text() + ", which it filled; this call has put nothing into the queue, and the next one will"};
+    return Status{IST_ERR_TRUNCATE, trouble.text() + ", which it filled" + kNothingPut};
+  if (trouble.code() == IST_ERR_ARGUMENT) return Status{IST_ERR_ARGUMENT, trouble.text() + kNothingPut};
   if (!trouble.ok()) return trouble;
   const AbortBoard& board = engine_.parts().board;
   if (const Rank dead = board.first_dead(); dead != kNobody) return engine_.died(dead);
@@ -91,7 +93,7 @@ Status QueueChannels::put(const Call& call) {
     if (!half->has_value()) continue;
     const auto found = channel((*half)->name);
     if (!found.ok()) return found.status();
-    turn.messages.push_back({*found, (*half)->piece, (*half)->work});
+    turn.messages.push_back({*found, (*half)->piece, (*half)->work, (*half)->types});
     pieces.push_back((*half)->piece);
   }
   const std::uint64_t number = [&] {
@@ -247,6 +249,7 @@ void QueueChannels::lay_out(Turn& turn) {
     });
     if (made.ok()) continue;
     message.piece = message.piece.part(Offset{}, Bytes{});
+    message.types.reset();
     tell(message, made);
   }
 }
@@ -266,6 +269,7 @@ Result<OperationId> QueueChannels::start(Message& message, bool& done) {
   const StreamChannels::Key& key = message.channel->key;
   const Scope& scope = message.channel->scope;
   const bool receives = key.side == ChannelSide::receives;
+  const TypeCheck::Stated types{engine_.types(), [&] { return std::move(message.types); }};
   if (message.laid != nullptr && receives)
     return engine_.start_receive_laid(std::move(message.laid), key.peer, key.tag, scope);
   if (message.laid != nullptr)

@@ -33,6 +33,7 @@ class QueueChannels {
     ChannelName name;
     Piece piece;                                  // checked, and admitted to the queue
     std::optional<PackWork> work = std::nullopt;  // of what does not lie in one piece; the piece has all of it
+    SharedLayout types = nullptr;                 // where types are compared
   };
   // What one call puts into a queue: a receive, a send, or both.
   struct Call {
@@ -69,6 +70,7 @@ class QueueChannels {
     Channel* channel = nullptr;
     Piece piece;
     std::optional<PackWork> work = std::nullopt;
+    SharedLayout types = nullptr;
     std::unique_ptr<LaidOut> laid = nullptr;  // what is sent of that, or received: made when the turn has come
     OperationId operation = {};
     bool over = false;

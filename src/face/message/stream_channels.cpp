@@ -5,11 +5,15 @@
 #include <thread>
 #include <utility>
 
+#include "face/message/stream_notes.hpp"
 #include "memory/memory_kind.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
 namespace {
+
+constexpr const char* kBytesCame =
+    "; its bytes were delivered. Name the same types on both sides, or IST_BYTE on one (found by ISTHMUS_CHECK)";
 
 ChannelSide other(ChannelSide side) { return side == ChannelSide::sends ? ChannelSide::receives : ChannelSide::sends; }
 
@@ -107,7 +111,8 @@ Status StreamChannels::tell(const Key& key, const ChannelCard& card) {
 Status StreamChannels::open(Entry& entry, const Key& key, int device) {
   Status status{IST_ERR_KIND, "rank " + std::to_string(engine_.rank().value) + " has no device for it"};
   if (channels_ != nullptr && device >= 0) {
-    auto end = channels_->open(key.side, device, engine_.rank(), Rank{key.peer});
+    auto end = channels_->open(key.side, device, engine_.rank(), Rank{key.peer},
+                               key.side == ChannelSide::receives && engine_.types() != nullptr);
     status = end.ok() ? Status{} : end.status();
     if (end.ok()) entry.end = std::move(*end);
   }
@@ -249,6 +254,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
     IST_TRY(may_connect(entry, name));
     IST_TRY(use_in_streams(entry, key, name));
     entry.words = words_for(name);
+    entry.internal = name.internal;
     if (!entry.end)
       IST_TRY(open(entry, key, device));
     else if (std::exchange(entry.refused, false))
@@ -330,15 +336,25 @@ Status StreamChannels::ended(const std::string& words, Rank peer) const {
   return {why.code(), why.text() + "; work in a stream that waited at " + words + " was given up"};
 }
 
+// What messages are made of that were received as something else; of the library's own whoever sends them tells.
+std::string StreamChannels::unlike(ChannelEnd& end, bool internal) const {
+  return engine_.types() == nullptr || internal ? "" : unlike_messages(end.unlike());
+}
+
 Status StreamChannels::trouble(const ChannelName& name, ChannelEnd& end) const {
   const AbortBoard& board = engine_.parts().board;
+  const std::string types = unlike(end, name.internal);
   if (const auto found = end.trouble()) {
     if (found->failed) return ended(words_for(name), name.peer);
     return {IST_ERR_TRUNCATE, words_for(name) + ": its message " + std::to_string(found->message) +
                                   ", counted from 0, had " + std::to_string(found->bytes.value) +
                                   " bytes and found room for " + std::to_string(found->room.value) +
-                                  ", which it filled; this call has put nothing into the stream, and the next one will"};
+                                  ", which it filled; this call has put nothing into the stream, and the next one will" +
+                                  (types.empty() ? "" : "; and " + types + " (found by ISTHMUS_CHECK)")};
   }
+  if (!types.empty())
+    return {IST_ERR_ARGUMENT, words_for(name) + ": " + types + kBytesCame +
+                                  "; this call has put nothing into the stream, and the next one will"};
   if (board.changes() == 0) return {};
   if (const Rank dead = board.first_dead(); dead != kNobody) return engine_.died(dead);
   // What a rank had sent when it left is still there to be received.
@@ -360,7 +376,10 @@ Status StreamChannels::close() {
   Status status = channels_->close_all();
   for (const auto& [key, entry] : entries_) {
     const auto found = entry->ready.load() ? entry->end->trouble() : std::nullopt;
-    if (!found || !status.ok()) continue;
+    if (!status.ok()) continue;
+    const std::string types = entry->ready.load() ? unlike(*entry->end, entry->internal) : "";
+    if (!found && !types.empty()) status = {IST_ERR_ARGUMENT, entry->words + ": " + types + kBytesCame};
+    if (!found) continue;
     if (found->failed)
       status = ended(entry->words, Rank{key.peer});
     else

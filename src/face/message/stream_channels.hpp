@@ -89,6 +89,7 @@ class StreamChannels {
     std::optional<ChannelCard> theirs;
     bool refused = false;    // the other rank had no end when it was asked; it will be asked again
     bool by_queues = false;  // there will be no end
+    bool internal = false;   // of the library itself
     bool clash = false;      // streams at one end, queues at the other
     std::string words;       // what errors call it
     StreamPacking packing;
@@ -111,6 +112,7 @@ class StreamChannels {
   Status connect(Entry& entry, const Key& key, const ChannelCard& theirs);
   Status wait_for_card(Entry& entry, const ChannelName& name, ChannelCard& card);
   Status ended(const std::string& words, Rank peer) const;
+  std::string unlike(ChannelEnd& end, bool internal) const;
 
   Engine& engine_;
   const int device_;

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/quiet_thread.hpp"
 #include "collective/exchange.hpp"
+#include "face/message/stream_notes.hpp"
 
 namespace ist {
 namespace {
@@ -21,6 +22,11 @@ bool on_devices_of_their_own(const std::vector<ChannelCard>& cards) {
 }
 
 std::string of(const std::string& comm) { return "collective calls in streams of communicator \"" + comm + "\""; }
+
+std::string not_alike(const std::string& comm, const std::string& differs) {
+  return of(comm) + ": the ranks gave different values where all must give the same: " + differs +
+         " (found by ISTHMUS_CHECK)";
+}
 
 std::string remedy(ist_code code) {
   return code == IST_ERR_KIND
@@ -40,6 +46,7 @@ StreamTable& StreamMeetings::table(const Communicator& comm) {
   if (!found) {
     found = std::make_unique<StreamTable>();
     found->name_ = comm.name();
+    found->own_ = comm.rank();
     for (int member = 0; member < comm.size(); ++member) found->members_.push_back(comm.to_world(member));
   }
   return *found;
@@ -53,7 +60,8 @@ Result<ChannelCard> StreamMeetings::take_seat(const Communicator& comm, StreamTa
   if (table.seat_ && table.seat_->device() == place->device) return table.seat_->card();
   if (place->device < 0)
     return Status{IST_ERR_KIND, "rank " + std::to_string(comm.rank()) + " has no device for " + of(comm.name())};
-  auto seat = (*channels_.kind())->meetings().take_seat(place->device, {table.members_, comm.rank()});
+  auto seat =
+      (*channels_.kind())->meetings().take_seat(place->device, {table.members_, comm.rank()}, engine_.types() != nullptr);
   if (!seat.ok()) return seat.status();
   table.seat_ = std::move(*seat);
   return table.seat_->card();
@@ -141,6 +149,7 @@ Status StreamMeetings::prepare(const Communicator& comm, StreamTable& table, con
 Result<StreamTable*> StreamMeetings::ready(const Communicator& comm, std::uint64_t stream, const Piece* beside,
                                            bool long_calls) {
   StreamTable& found = table(comm);
+  long_calls = long_calls && engine_.types() == nullptr;  // NCCL may wait for ever for ranks that differ
   const bool first = !found.ready_.load();
   const bool is_ready = !first && !(long_calls && !found.by_channels_ && comm.nccl_team() != nullptr && found.nccl_.fresh());
   if (is_ready && stream != 0 && found.seat_->last_stream == stream) return &found;
@@ -214,8 +223,25 @@ void StreamMeetings::start_breaking_off() {
     log::once(log::Level::warning, "NCCL's calls in streams are not ended if a rank dies: " + thread.status().text());
 }
 
+// What others gave that is not what this rank gave, since it was asked last.
+std::string StreamMeetings::unlike(StreamTable& table) const {
+  if (engine_.types() == nullptr || !table.ready_.load()) return {};
+  if (!table.by_channels_) return unlike_calls(table.seat_->unlike(), {}, table.own_);
+  std::string all;
+  for (const auto& each : table.spokes_)
+    if (std::string one = unlike_calls(each.receives->unlike(), each.member, table.own_); !one.empty())
+      all += (all.empty() ? "" : "; ") + one;
+  return all;
+}
+
 Status StreamMeetings::trouble(const Communicator& comm, StreamTable& table) const {
+  const std::string differs = unlike(table);
+  Status alike = differs.empty() ? Status{}
+                                 : Status{IST_ERR_ARGUMENT, not_alike(comm.name(), differs) +
+                                                                "; it is over, as far as it could be carried out, this call "
+                                                                "has put nothing into the stream, and the next one will"};
   if (table.by_channels_) {
+    IST_TRY(alike);
     for (const auto& each : table.spokes_) {
       IST_TRY(channels_.trouble(spoke(comm, each.member, ChannelSide::sends), *each.sends));
       IST_TRY(channels_.trouble(spoke(comm, each.member, ChannelSide::receives), *each.receives));
@@ -223,10 +249,14 @@ Status StreamMeetings::trouble(const Communicator& comm, StreamTable& table) con
     return everyone_is_there(table.members_);
   }
   const auto found = table.seat_->trouble();
+  if (found && !differs.empty()) table.differs_ = differs;
+  if (found && !table.differs_.empty())
+    return {IST_ERR_ARGUMENT, not_alike(comm.name(), table.differs_) + "; none can be made any more"};
   if (found && found->other_call >= 0)
     return {IST_ERR_ARGUMENT, of(comm.name()) + ": rank " + std::to_string(found->other_call) +
                                   " made another call than this rank, or with another count, type, operation or root; they "
                                   "must be alike, and none can be made any more"};
+  IST_TRY(alike);
   IST_TRY(everyone_is_there(table.members_));
   if (found)
     return {IST_ERR_PENDING,
@@ -267,9 +297,15 @@ Status StreamMeetings::close() {
     if (!status.ok() || !each->ready_.load()) continue;
     const std::string lost = "; work in a stream that waited in " + of(each->name_) + " was given up";
     const auto found = each->by_channels_ ? std::nullopt : each->seat_->trouble();
+    if (const std::string differs = unlike(*each); !differs.empty() && dead == kNobody) {
+      status = {IST_ERR_ARGUMENT, not_alike(each->name_, differs)};
+      continue;
+    }
     // What comes through rank 0 is not known to be whole by who waited for rank 0 alone.
     if (dead != kNobody && (found || (each->by_channels_ && each->used_))) {
       status = {engine_.died(dead).code(), engine_.died(dead).text() + lost};
+    } else if (found && !each->differs_.empty()) {
+      status = {IST_ERR_ARGUMENT, not_alike(each->name_, each->differs_) + lost};
     } else if (found) {
       const bool another = found->other_call >= 0;
       status = {another ? IST_ERR_ARGUMENT : IST_ERR_PENDING,
@@ -279,104 +315,6 @@ Status StreamMeetings::close() {
     }
   }
   return status;
-}
-
-// ---- the calls ----
-
-Status StreamMeetings::send(const StreamTable::Spoke& spoke, std::uint64_t stream, std::uint64_t address, Bytes size) {
-  return (*channels_.kind())->send(*spoke.sends, stream, address, size);
-}
-
-Status StreamMeetings::receive(const StreamTable::Spoke& spoke, std::uint64_t stream, std::uint64_t address, Bytes size) {
-  return (*channels_.kind())->receive(*spoke.receives, stream, address, size);
-}
-
-// One piece of a call. Whatever rank 0 sends, the others receive last; so nobody waits for who waits for it.
-Status StreamMeetings::through_rank_0(const Communicator& comm, StreamTable& table, std::uint64_t stream,
-                                      const MeetingCall& call) {
-  const bool reduces = call.what == MeetingCall::What::reduce;
-  const bool all = call.root < 0;
-  // Does that member tell what it has, and is it told?
-  const auto gives = [&](int member) { return reduces || all || call.root == member; };
-  const auto gets = [&](int member) { return all || (reduces ? call.root == member : call.root != member); };
-  if (comm.rank() != 0) {
-    const auto& hub = table.spokes_.front();
-    if (gives(comm.rank())) IST_TRY(send(hub, stream, call.from, call.size));
-    return gets(comm.rank()) ? receive(hub, stream, call.to, call.size) : Status{};
-  }
-  MeetingCall here = call;
-  if (reduces && !gets(0)) here.to = table.seat_->part(0);
-  for (const auto& each : table.spokes_)
-    if (gives(each.member)) IST_TRY(receive(each, stream, reduces ? table.seat_->part(each.member) : here.to, call.size));
-  if (reduces && call.size.value > 0) IST_TRY((*channels_.kind())->meetings().combine_parts(*table.seat_, stream, here));
-  for (const auto& each : table.spokes_)
-    if (gets(each.member)) IST_TRY(send(each, stream, here.to, call.size));
-  return {};
-}
-
-bool StreamMeetings::is_long(const Communicator& comm, const MeetingCall& call) {
-  Combiner combiner;
-  combiner.reduction = call.reduction;
-  combiner.type = call.type;
-  return NcclStream::suits(comm, call.what == MeetingCall::What::reduce ? &combiner : nullptr, call.size);
-}
-
-// True: the call is in the stream. Which calls these are follows from what all ranks give alike.
-Result<bool> StreamMeetings::by_nccl(const Communicator& comm, StreamTable& table, std::uint64_t stream,
-                                     const MeetingCall& call) {
-  Combiner combiner;
-  combiner.reduction = call.reduction;
-  combiner.type = call.type;
-  const bool reduces = call.what == MeetingCall::What::reduce;
-  if (table.nccl_.off() || !is_long(comm, call)) return false;
-  const auto place = (*channels_.kind())->find_stream(stream, nullptr, true);
-  if (!place.ok()) return place.status();
-  if (place->capturing)
-    return Status{
-        IST_ERR_NOT_CAPTURABLE,
-        "a call of " + std::to_string(call.size.value) +
-            " bytes goes by NCCL, whose captured calls do not meet plain ones; set ISTHMUS_NCCL=never on every rank, "
-            "and kernels carry it, in graphs too"};
-  const std::uint64_t alignment = reduces ? alignment_of(call.element).value : 1;
-  if (call.from % alignment != 0 || call.to % alignment != 0)
-    return Status{IST_ERR_ARGUMENT, "the buffers of a call of " + std::to_string(call.size.value) +
-                                        " bytes, which goes by NCCL, must begin at multiples of " +
-                                        std::to_string(alignment) + " bytes"};
-  const auto piece = [&](std::uint64_t address) {
-    return Piece{KindId::cuda, table.device(), address, Offset{}, address != 0 ? call.size : Bytes{}, 0};
-  };
-  NcclWork work{.what = !reduces        ? ChosenCall::bcast
-                        : call.root < 0 ? ChosenCall::allreduce
-                                        : ChosenCall::reduce,
-                .send = piece(call.from),
-                .recv = piece(call.to),
-                .count = call.size.value,
-                .root = std::max(call.root, 0)};
-  if (reduces) set_elements(work, combiner, call.size.value / size_of(call.type).value);
-  IST_TRY(table.nccl_.put(work, stream));
-  // The communicator's own team is asked how a call went that was offered to NCCL; this one was not offered, but carried.
-  comm.nccl_team()->twin().note(Algorithm::nccl);
-  comm.note(Algorithm::nccl);
-  return true;
-}
-
-Status StreamMeetings::put(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call) {
-  if (!table.by_channels_) {
-    const auto carried = by_nccl(comm, table, stream, call);
-    if (!carried.ok()) return carried.status();
-    return *carried ? Status{} : (*channels_.kind())->meetings().meet(*table.seat_, stream, call);
-  }
-  table.used_ = true;
-  MeetingCall piece = call;
-  std::uint64_t done = 0;
-  do {
-    piece.size = std::min(table.seat_->part_size(), Bytes{call.size.value - done});
-    IST_TRY(through_rank_0(comm, table, stream, piece));
-    done += piece.size.value;
-    if (call.from != 0) piece.from = call.from + done;
-    if (call.to != 0) piece.to = call.to + done;
-  } while (done < call.size.value);
-  return {};
 }
 
 }  // namespace ist

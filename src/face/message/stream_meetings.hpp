@@ -43,6 +43,8 @@ class StreamTable {
   bool freed_ = false;
   std::vector<Spoke> spokes_;
   std::string name_;           // of the communicator
+  std::string differs_;        // where kernels gave up: what other ranks gave otherwise, as far as that was compared
+  int own_ = 0;                // this rank
   std::vector<Rank> members_;  // the world's
   NcclStream nccl_;            // of long calls, where kernels meet
   std::mutex preparing_;
@@ -64,7 +66,11 @@ class StreamMeetings {
   // What is to be told by a call before it does anything.
   Status trouble(const Communicator& comm, StreamTable& table) const;
   // Puts the call into the stream.
-  Status put(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
+  struct Put {
+    std::uint64_t stream = 0;
+    const StreamNote* note = nullptr;  // what the call is, where that is compared
+  };
+  Status put(const Communicator& comm, StreamTable& table, const Put& put, const MeetingCall& call);
   // The communicator is freed: no call comes any more.
   void forget(const Communicator& comm);
   // From the watcher: no lock, no driver call.
@@ -80,9 +86,11 @@ class StreamMeetings {
   Status open_nccl(const Communicator& comm, StreamTable& table);
   Result<ChannelCard> take_seat(const Communicator& comm, StreamTable& table, const Result<StreamPlace>& place);
   Status open_spokes(const Communicator& comm, StreamTable& table, std::uint64_t stream);
-  Status through_rank_0(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
-  Status send(const StreamTable::Spoke& spoke, std::uint64_t stream, std::uint64_t address, Bytes size);
-  Status receive(const StreamTable::Spoke& spoke, std::uint64_t stream, std::uint64_t address, Bytes size);
+  Status through_rank_0(const Communicator& comm, StreamTable& table, const Put& put, const MeetingCall& call);
+  Status meet(StreamTable& table, const Put& put, const MeetingCall& call);
+  Status send(const StreamTable::Spoke& spoke, const Put& put, std::uint64_t address, Bytes size);
+  Status receive(const StreamTable::Spoke& spoke, const Put& put, std::uint64_t address, Bytes size);
+  std::string unlike(StreamTable& table) const;
   Result<bool> by_nccl(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
   void start_breaking_off();
   void break_off();

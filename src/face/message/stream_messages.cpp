@@ -2,6 +2,8 @@
 
 #include <isthmus/stream.h>
 
+#include "face/message/stream_notes.hpp"
+
 namespace ist {
 namespace {
 
@@ -70,6 +72,8 @@ Result<StreamMessage> stream_message(const Partner& with, const StreamHalf& half
   ready.end = *end;
   ready.address = *address;
   ready.size = piece.size;
+  if (bytes.types != nullptr) [[unlikely]]
+    ready.note = stream_note(*bytes.types);
   if (bytes.laid) IST_TRY(lay_in_block(ready, name, *bytes.laid, piece.size, stream));
   return ready;
 }
@@ -82,6 +86,8 @@ Status put_in_stream(std::uint64_t stream, const StreamMessage* out, const Strea
   Channels& channels = **world.stream_channels().kind();
   BoxPacking* const packing = world.kinds().find(KindId::cuda)->box_packing();
   if (sends && out->work) IST_TRY(packing->pack_at(out->end->device(), stream, *out->work, 0));
+  if (sends && out->note) [[unlikely]]
+    IST_TRY(channels.tell(*out->end, stream, *out->note));
   const bool unpacks = receives && in->work;
   if (!receives)
     IST_TRY(channels.send(*out->end, stream, out->address, out->size));
@@ -90,6 +96,8 @@ Status put_in_stream(std::uint64_t stream, const StreamMessage* out, const Strea
   else
     IST_TRY(
         channels.send_and_receive(stream, {*out->end, out->address, out->size}, {*in->end, in->address, in->size, unpacks}));
+  if (receives && in->note) [[unlikely]]
+    IST_TRY(channels.compare(*in->end, stream, *in->note));
   return unpacks ? packing->pack_at(in->end->device(), stream, *in->work, in->end->came()) : Status{};
 }
 

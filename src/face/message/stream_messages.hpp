@@ -23,13 +23,15 @@ struct StreamMessage {
   ChannelEnd* end = nullptr;
   std::uint64_t address = 0;
   Bytes size;
-  std::optional<PackWork> work;  // of what does not lie in one piece; then address and size are its block's
+  std::optional<PackWork> work;    // of what does not lie in one piece; then address and size are its block's
+  std::optional<StreamNote> note;  // where types are compared
 };
 
 // Where a half's bytes lie; `laid`: not in one piece, but so, and the piece has all of them.
 struct StreamBytes {
   Piece piece;
   std::optional<Laid> laid = std::nullopt;
+  SharedLayout types = nullptr;  // where types are compared
 };
 Result<StreamBytes> stream_bytes(World& world, const Data& data, ChannelSide side, bool nobody);
 Result<StreamBytes> stream_bytes(World& world, const LaidData& data, ChannelSide side, bool nobody);
@@ -42,8 +44,11 @@ template <class Given>
 Result<StreamMessage> stream_message(const StreamHalf& half, const Given& given, std::uint64_t stream, ist_comm comm) {
   const auto with = stream_partner(half, comm);
   if (!with.ok()) return with.status();
-  const auto bytes = stream_bytes(*with->world, given, half.side, with->rank == IST_PROC_NULL);
-  return bytes.ok() ? stream_message(*with, half, *bytes, stream) : bytes.status();
+  auto bytes = stream_bytes(*with->world, given, half.side, with->rank == IST_PROC_NULL);
+  if (!bytes.ok()) return bytes.status();
+  if (with->world->settings().check) [[unlikely]]
+    bytes->types = types_of(given);
+  return stream_message(*with, half, *bytes, stream);
 }
 
 // Puts them in: `out`, `in`, or both at once.

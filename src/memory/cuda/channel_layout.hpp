@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "memory/cuda/channel_memory.hpp"
+#include "memory/stream_note.hpp"
 
 namespace ist::channel {
 
@@ -43,6 +44,29 @@ struct Slot {
 inline constexpr std::uint32_t kParts = 8;
 inline constexpr std::uint32_t kPart = kLanes * kRing * kChunk / kParts;
 
+// ---- what messages are made of, where that is compared (note_protocol.hpp) ----
+
+// Notes of so many messages lie beside each other: more than may be under way, and told of.
+inline constexpr std::uint64_t kNotes = 64;
+static_assert(kNotes > kSlots + 1 && kNotes > kParts + 1);
+struct NoteSlot {
+  std::uint64_t number;  // 1 + the message's
+  StreamNote note;
+};
+
+// In page-locked host memory: notes that were not the same, each pair once.
+struct NotePair {
+  std::uint64_t times;  // how often so far; 0: no pair
+  std::uint64_t about;  // the last message, or the member whose `sent` is
+  StreamNote sent;
+  StreamNote received;
+};
+struct NoteLog {
+  NotePair pairs[64];
+};
+
+// ---- on both ----
+
 // In the receiver's memory. Who writes: R the receiver, S the sender.
 struct alignas(128) Inbox {
   std::uint64_t taken;               // R: messages taken
@@ -59,6 +83,7 @@ struct alignas(128) Inbox {
   alignas(128) Slot slots[kSlots];   // S
   std::uint64_t flags[kLanes][kRing * 16];  // S: 1 + the chunk's number in its lane, each on a line of its own
   std::byte rings[kLanes][kRing][kChunk];   // S
+  NoteSlot notes[kNotes];                   // S, where notes are compared
 };
 
 // In the sender's memory.
@@ -119,6 +144,17 @@ struct TakeWork {
 // Streams that wait for a rank that is gone go on.
 struct LetGoWork {
   std::uint32_t* word;
+};
+
+struct TellWork {
+  Outbox* own;
+  Inbox* peer;
+  StreamNote note;
+};
+struct CompareWork {
+  Inbox* own;
+  NoteLog* log;
+  StreamNote note;
 };
 
 // How a long message is cut: the same on both ends, by its length alone.

@@ -1,6 +1,7 @@
 // The kernels of channels: each is one of channel_protocol.hpp or channel_parts.hpp with the threads of a device.
 #include "memory/cuda/channel_crew.hpp"
 #include "memory/cuda/channel_parts.hpp"
+#include "memory/cuda/note_protocol.hpp"
 
 // A kernel without work only has to be there: it is run once so that its code is on the device before any kernel waits.
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(512) isthmus_channel_##name
@@ -32,4 +33,16 @@ KERNEL(take)(const __grid_constant__ ist::channel::TakeWork work) {
 }
 KERNEL(let_go)(const __grid_constant__ ist::channel::LetGoWork work) {
   if (work.word != nullptr) ist::channel::let_go(work);
+}
+KERNEL(tell)(const __grid_constant__ ist::channel::TellWork work) {
+  if (work.own != nullptr && threadIdx.x == 0) ist::channel::tell(work);
+}
+KERNEL(compare)(const __grid_constant__ ist::channel::CompareWork work) {
+  if (work.own != nullptr && threadIdx.x == 0) ist::channel::compare(work);
+}
+KERNEL(tell_meeting)(const __grid_constant__ ist::meeting::TellWork work) {
+  if (work.own != nullptr && threadIdx.x == 0) ist::meeting::tell(work);
+}
+KERNEL(compare_meeting)(const __grid_constant__ ist::meeting::CompareWork work) {
+  if (work.own != nullptr && threadIdx.x == 0) ist::meeting::compare(work);
 }

@@ -182,6 +182,25 @@ Status CudaChannels::through_parts(const CudaChannelEnd* sends, const channel::S
   return {};
 }
 
+// ---- notes beside messages ----
+
+Status CudaChannels::tell(ChannelEnd& given, std::uint64_t stream, const StreamNote& note) {
+  auto& end = static_cast<CudaChannelEnd&>(given);
+  const Current current(api_, end.home_.context->handle);
+  if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
+  channel::TellWork work{reinterpret_cast<channel::Outbox*>(end.own_), reinterpret_cast<channel::Inbox*>(end.peer_), note};
+  return launch(end.home_, stream, {Kernel::tell, 1, 32, &work});
+}
+
+Status CudaChannels::compare(ChannelEnd& given, std::uint64_t stream, const StreamNote& note) {
+  auto& end = static_cast<CudaChannelEnd&>(given);
+  if (end.notes_.log == nullptr) return {};
+  const Current current(api_, end.home_.context->handle);
+  if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
+  channel::CompareWork work{reinterpret_cast<channel::Inbox*>(end.own_), end.notes_.log, note};
+  return launch(end.home_, stream, {Kernel::compare, 1, 32, &work});
+}
+
 // ---- all ----
 
 Status CudaChannels::send(ChannelEnd& given, std::uint64_t stream, std::uint64_t address, Bytes size) {

@@ -69,6 +69,19 @@ std::optional<ChannelTrouble> CudaChannelEnd::trouble() {
   return found;
 }
 
+std::vector<UnlikeNotes> CudaNotes::unlike() {
+  std::vector<UnlikeNotes> found;
+  for (std::size_t i = 0; log != nullptr && i < told_.size(); ++i) {
+    const channel::NotePair& pair = log->pairs[i];
+    const std::uint64_t times = __atomic_load_n(&pair.times, __ATOMIC_ACQUIRE);
+    if (times == told_[i]) continue;
+    told_[i] = times;
+    const std::uint64_t about = channel::load_relaxed(&pair.about);
+    found.push_back({about, static_cast<int>(about), pair.sent, pair.received});
+  }
+  return found;
+}
+
 // ---- all of them ----
 
 CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, CudaKernels& kernels, CudaWorkers& workers,
@@ -130,8 +143,10 @@ Status CudaChannels::load(CudaChannelHome& home) const {
 
 // Without work each of them ends at once.
 Status CudaChannels::warm_up(CudaChannelHome& home) const {
-  alignas(16) std::byte nothing[sizeof(channel::SendReceiveWork)]{};
+  alignas(16) std::byte nothing[sizeof(meeting::TellWork)]{};
   static_assert(sizeof(channel::PutWork) <= sizeof nothing && sizeof(channel::TakeWork) <= sizeof nothing);
+  static_assert(sizeof(channel::SendReceiveWork) <= sizeof nothing && sizeof(channel::TellWork) <= sizeof nothing);
+  static_assert(sizeof(channel::CompareWork) <= sizeof nothing && sizeof(meeting::CompareWork) <= sizeof nothing);
   for (std::size_t i = 0; i < home.kernels.size(); ++i)
     IST_TRY(launch(home, reinterpret_cast<std::uint64_t>(home.stream), {static_cast<Kernel>(i), 1, 32, nothing}));
   const CUresult result = api_.cuStreamSynchronize(home.stream);
@@ -231,6 +246,12 @@ Result<channel::Report*> CudaChannels::report() {
   return found;
 }
 
+// Of a debugging run: it stays until the channels go.
+Result<channel::NoteLog*> CudaChannels::note_log() {
+  const auto made = locked_block(sizeof(channel::NoteLog));
+  return made.ok() ? Result<channel::NoteLog*>{static_cast<channel::NoteLog*>(*made)} : made.status();
+}
+
 Result<std::uint32_t*> CudaChannels::gone_of_seat() {
   constexpr std::size_t kAtOnce = 64;
   if (gone_of_seats_.empty()) {
@@ -264,7 +285,7 @@ Result<ChannelCard> CudaChannels::take_half(CudaChannelHome& home, ChannelSide s
   return take_half(home, side == ChannelSide::sends ? sizeof(channel::Outbox) : sizeof(channel::Inbox));
 }
 
-Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
+Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home, bool compares) {
   const ContextScope scope(api_, *home.context);
   IST_TRY(scope.status());
   const auto gone = gone_word(end.peer_rank_);
@@ -273,6 +294,11 @@ Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
   const auto words = report();
   if (!words.ok()) return words.status();
   end.report_ = *words;
+  if (compares) {
+    const auto log = note_log();
+    if (!log.ok()) return log.status();
+    end.notes_.log = *log;
+  }
   const auto half = take_half(home, end.side_);
   if (!half.ok()) return half.status();
   end.card_ = *half;
@@ -281,13 +307,13 @@ Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
   return {};
 }
 
-Result<std::unique_ptr<ChannelEnd>> CudaChannels::open(ChannelSide side, int device, Rank own, Rank peer) {
+Result<std::unique_ptr<ChannelEnd>> CudaChannels::open(ChannelSide side, int device, Rank own, Rank peer, bool compares) {
   std::unique_ptr<CudaChannelEnd> made;  // outlives the lock, which its end takes
   const std::lock_guard lock(mutex_);
   const auto at = home(device);
   if (!at.ok()) return at.status();
   made = std::make_unique<CudaChannelEnd>(*this, **at, side, peer, own == peer);
-  if (Status opened = open_half(*made, **at); !opened.ok()) return opened;
+  if (Status opened = open_half(*made, **at, compares); !opened.ok()) return opened;
   ends_.push_back(made.get());
   return std::unique_ptr<ChannelEnd>(std::move(made));
 }

@@ -38,9 +38,23 @@ class CudaMeetings;
 
 // What one device has for channels, and for meetings.
 struct CudaChannelHome {
-  enum Kernel : std::uint8_t { send_small = 0, receive_small, send, receive, send_receive, put, take, let_go };
-  static constexpr std::array<const char*, 8> kNames{"send_small",   "receive_small", "send", "receive",
-                                                     "send_receive", "put",           "take", "let_go"};
+  enum Kernel : std::uint8_t {
+    send_small = 0,
+    receive_small,
+    send,
+    receive,
+    send_receive,
+    put,
+    take,
+    let_go,
+    tell,
+    compare,
+    tell_meeting,
+    compare_meeting
+  };
+  static constexpr std::array<const char*, 12> kNames{"send_small",   "receive_small", "send",         "receive",
+                                                      "send_receive", "put",           "take",         "let_go",
+                                                      "tell",         "compare",       "tell_meeting", "compare_meeting"};
   struct Slab {
     CUdeviceptr address = 0;
     std::uint64_t size = 0;
@@ -59,6 +73,17 @@ struct CudaChannelHome {
   std::vector<Slab> slabs;
 };
 
+// The log of an end or a seat that compares notes, as its host reads it.
+class CudaNotes {
+ public:
+  channel::NoteLog* log = nullptr;  // none: nothing is compared
+  // What came into it since it was asked last.
+  std::vector<UnlikeNotes> unlike();
+
+ private:
+  std::array<std::uint64_t, std::extent_v<decltype(channel::NoteLog::pairs)>> told_{};
+};
+
 class CudaChannelEnd : public ChannelEnd {
  public:
   CudaChannelEnd(CudaChannels& channels, CudaChannelHome& home, ChannelSide side, Rank peer, bool same_process)
@@ -73,6 +98,7 @@ class CudaChannelEnd : public ChannelEnd {
   bool connected() const override { return peer_ != 0; }
   std::uint64_t came() const override { return own_ + offsetof(channel::Inbox, came); }
   std::optional<ChannelTrouble> trouble() override;
+  std::vector<UnlikeNotes> unlike() override { return notes_.unlike(); }
 
  private:
   friend class CudaChannels;
@@ -93,6 +119,7 @@ class CudaChannelEnd : public ChannelEnd {
   bool let_go_ = false;
   const std::uint32_t* gone_ = nullptr;
   channel::Report* report_ = nullptr;
+  CudaNotes notes_;
   std::uint32_t truncations_ = 0;      // that were told
   std::atomic<std::uint64_t> put_{0};  // messages put into streams
   std::uint64_t over_ = 0;             // that are known to have happened; under the channels' lock
@@ -120,10 +147,12 @@ class CudaChannels : public Channels, public CudaQuiet::Source {
   Result<StreamPlace> find_stream(std::uint64_t stream, const Piece* beside, bool look) override;
   Result<std::uint64_t> admit(const Piece& piece, int device) override;
   bool settled() override { return quiet_.settled(); }
-  Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer) override;
+  Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer, bool compares) override;
   Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) override;
   Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room, bool counted) override;
   Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) override;
+  Status tell(ChannelEnd& end, std::uint64_t stream, const StreamNote& note) override;
+  Status compare(ChannelEnd& end, std::uint64_t stream, const StreamNote& note) override;
   Meetings& meetings() override;
   void interrupt(Rank peer) override;
   Status close_all() override;
@@ -145,13 +174,14 @@ class CudaChannels : public Channels, public CudaQuiet::Source {
   Result<std::uint32_t*> gone_word(Rank peer);
   Result<channel::Report*> report();
   Result<void*> locked_block(std::size_t size);
+  Result<channel::NoteLog*> note_log();
   Result<std::uint32_t*> gone_of_seat();
   // Device memory that others may open, and where it is; its side and its rank are the caller's.
   Result<ChannelCard> take_half(CudaChannelHome& home, std::uint64_t size);
   Result<ChannelCard> take_half(CudaChannelHome& home, ChannelSide side);
   // Without the lock: may what is on that card's device be stored to from this one?
   Status believe(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process = false);
-  Status open_half(CudaChannelEnd& end, CudaChannelHome& home);
+  Status open_half(CudaChannelEnd& end, CudaChannelHome& home, bool compares);
   Status reach(const CudaChannelHome& home, const ChannelCard& peers);
   // What another rank, or this one where `same_process`, says of its half.
   Result<CUdeviceptr> map(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process = false);

@@ -128,7 +128,7 @@ Status CudaMeetings::load(CudaChannelHome& home) const {
 }
 
 // With the channels' lock.
-Status CudaMeetings::open(CudaSeat& seat) {
+Status CudaMeetings::open(CudaSeat& seat, bool compares) {
   CudaChannelHome& home = seat.home_;
   const ContextScope scope(channels_.api_, *home.context);
   IST_TRY(scope.status());
@@ -138,6 +138,11 @@ Status CudaMeetings::open(CudaSeat& seat) {
   const auto words = channels_.report();
   if (!words.ok()) return words.status();
   seat.report_ = *words;
+  if (compares) {
+    const auto log = channels_.note_log();
+    if (!log.ok()) return log.status();
+    seat.notes_.log = *log;
+  }
   // So many do not meet, and of what goes by channels only rank 0 has parts.
   const bool apart = seat.ranks() > meeting::kMost && seat.circle_.own != 0;
   const auto half = channels_.take_half(home, apart ? sizeof(meeting::Mailbox) : meeting::size_for(seat.ranks()));
@@ -147,14 +152,14 @@ Status CudaMeetings::open(CudaSeat& seat) {
   return {};
 }
 
-Result<std::unique_ptr<MeetingSeat>> CudaMeetings::take_seat(int device, const Circle& circle) {
+Result<std::unique_ptr<MeetingSeat>> CudaMeetings::take_seat(int device, const Circle& circle, bool compares) {
   std::unique_ptr<CudaSeat> made;  // outlives the lock, which its end takes
   {
     const std::lock_guard lock(channels_.mutex_);
     const auto home = channels_.home(device);
     if (!home.ok()) return home.status();
     made = std::make_unique<CudaSeat>(*this, **home, circle);
-    if (Status opened = open(*made); !opened.ok()) return opened;
+    if (Status opened = open(*made, compares); !opened.ok()) return opened;
   }
   const std::lock_guard lock(mutex_);
   seats_.push_back(made.get());
@@ -196,6 +201,31 @@ Status CudaMeetings::combine_parts(MeetingSeat& given, std::uint64_t stream, con
   work.stride = seat.part_size().value;
   return channels_.launch(kernel_for(seat.home_, call), stream, meeting::blocks_for(work.bytes),
                           meeting::threads_for(work.bytes), &work);
+}
+
+Status CudaMeetings::tell(MeetingSeat& given, std::uint64_t stream, const StreamNote& note) {
+  const auto& seat = static_cast<CudaSeat&>(given);
+  const CudaChannels::Current current(channels_.api_, seat.home_.context->handle);
+  if (current.result() != CUDA_SUCCESS) return channels_.not_put(current.result(), "cuCtxPushCurrent", stream);
+  const meeting::MeetWork all = seat.work({});
+  meeting::TellWork work{all.own, all.ranks, all.rank, note, {}};
+  std::copy(std::begin(all.members), std::end(all.members), std::begin(work.members));
+  return channels_.launch(seat.home_, stream, {CudaChannelHome::tell_meeting, 1, 32, &work});
+}
+
+// Of a broadcast the root's was there before its bytes were, of other calls with a root that one has heard all.
+Status CudaMeetings::compare(MeetingSeat& given, std::uint64_t stream, const MeetingCall& call) {
+  const auto& seat = static_cast<CudaSeat&>(given);
+  if (seat.notes_.log == nullptr) return {};
+  const CudaChannels::Current current(channels_.api_, seat.home_.context->handle);
+  if (current.result() != CUDA_SUCCESS) return channels_.not_put(current.result(), "cuCtxPushCurrent", stream);
+  const bool root = call.root == seat.circle_.own;
+  std::uint32_t heard = ~0U;
+  if (call.what == MeetingCall::What::bcast) heard = root ? 0 : 1U << static_cast<unsigned>(call.root);
+  if (call.what == MeetingCall::What::reduce && call.root >= 0 && !root) heard = 0;
+  const meeting::MeetWork all = seat.work({});
+  meeting::CompareWork work{all.own, seat.notes_.log, all.ranks, all.rank, heard};
+  return channels_.launch(seat.home_, stream, {CudaChannelHome::compare_meeting, 1, 32, &work});
 }
 
 void CudaMeetings::add_looks(const CudaChannelHome& home, std::vector<CudaLook>& looks) {

@@ -31,6 +31,7 @@ class CudaSeat : public MeetingSeat {
   int device() const override { return home_.context->device; }
   Status connect(const std::vector<ChannelCard>& cards) override;
   std::optional<MeetingTrouble> trouble() const override;
+  std::vector<UnlikeNotes> unlike() override { return notes_.unlike(); }
   std::uint64_t part(int member) const override;
   Bytes part_size() const override;
 
@@ -47,6 +48,7 @@ class CudaSeat : public MeetingSeat {
   std::vector<std::uint64_t> mailboxes_;  // by member; empty: not connected
   std::uint32_t* gone_ = nullptr;
   channel::Report* report_ = nullptr;
+  CudaNotes notes_;
   std::atomic<std::uint64_t> put_{0};  // kernels put into streams
   std::uint64_t over_ = 0;             // under the channels' lock
 };
@@ -54,9 +56,11 @@ class CudaSeat : public MeetingSeat {
 class CudaMeetings : public Meetings {
  public:
   explicit CudaMeetings(CudaChannels& channels) : channels_(channels) {}
-  Result<std::unique_ptr<MeetingSeat>> take_seat(int device, const Circle& circle) override;
+  Result<std::unique_ptr<MeetingSeat>> take_seat(int device, const Circle& circle, bool compares) override;
   Status meet(MeetingSeat& seat, std::uint64_t stream, const MeetingCall& call) override;
   Status combine_parts(MeetingSeat& seat, std::uint64_t stream, const MeetingCall& call) override;
+  Status tell(MeetingSeat& seat, std::uint64_t stream, const StreamNote& note) override;
+  Status compare(MeetingSeat& seat, std::uint64_t stream, const MeetingCall& call) override;
   // No driver call: whoever waits for that rank gives up, or all do.
   void interrupt(Rank member);
   void interrupt_all();
@@ -67,7 +71,7 @@ class CudaMeetings : public Meetings {
 
  private:
   friend class CudaSeat;
-  Status open(CudaSeat& seat);
+  Status open(CudaSeat& seat, bool compares);
   CUfunction kernel_for(const CudaChannelHome& home, const MeetingCall& call) const;
 
   CudaChannels& channels_;

@@ -13,6 +13,8 @@
 
 namespace ist::meeting {
 
+using channel::NoteLog;
+using channel::NoteSlot;
 using channel::Quad;
 using channel::Report;
 
@@ -32,6 +34,11 @@ inline constexpr std::uint32_t kEverybody = ~0U;
 // In place of what a call is: the rank has given up, for good.
 inline constexpr std::uint32_t kGaveUp = ~0U;
 
+// Notes of so many meetings lie beside each other, of each rank: one may be ahead of another by kSlots and as many more as there are
+// ranks, each of which may hold up some.
+inline constexpr std::uint64_t kNotes = 32;
+static_assert(kNotes > 2 * kSlots + kMost + 1);
+
 // Who writes: O the owner, and every other rank its own word of `begun`.
 struct alignas(128) Mailbox {
   std::uint64_t met;      // O: meetings that are over
@@ -39,6 +46,8 @@ struct alignas(128) Mailbox {
   std::uint32_t broken;   // O: 1 when a kernel has given up; `met` and these are one load
   alignas(128)
       std::uint64_t begun[kMost];  // by rank: how many meetings it has begun, in the lower half, and what the last one is
+  std::uint64_t noted;             // O: the last meeting that was told of, where notes are compared
+  NoteSlot notes[kMost][kNotes];   // by rank, which writes its own
 };
 static_assert(offsetof(Mailbox, broken) == 12);
 
@@ -68,6 +77,21 @@ struct MeetWork {
   const std::byte* parts;
   std::uint64_t stride;
   Mailbox* members[kMost];  // by rank
+};
+
+struct TellWork {
+  Mailbox* own;
+  std::uint32_t ranks;
+  std::uint32_t rank;
+  StreamNote note;
+  Mailbox* members[kMost];  // by rank, this one among them
+};
+struct CompareWork {
+  Mailbox* own;
+  NoteLog* log;  // `about`: the rank whose note is the first
+  std::uint32_t ranks;
+  std::uint32_t rank;
+  std::uint32_t heard;  // a bit for each rank whose note came before what this one has heard of it
 };
 
 // Blocks and threads of a kernel that moves so many bytes.
