@@ -110,8 +110,8 @@ TEST(NcclFailures, WhatNcclHasToConnectFirstHoldsUpNoMessage) {
     int both_over = 0;
     for (int turns = 0; both_over == 0; ++turns) {
       const auto turn = Clock::now();
-      int over = 0;
-      check.ok(ist_test(&request, &over, &sum.status), "test");
+      int over = request == IST_REQUEST_NULL ? 1 : 0;
+      if (over == 0) check.ok(ist_test(&request, &over, &sum.status), "test");
       check.ok(ist_allreduce(ist_host(&over), ist_host(&both_over), 1, IST_INT, IST_MIN, here.comm), "what both say");
       longest = std::max(longest, Clock::now() - turn);
     }
