@@ -278,10 +278,11 @@ const std::vector<Row>& table() {
                "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors"),
       single_copy_row(),
       shared_heap_row(),
-      word_row("device_ipc", "ISTHMUS_DEVICE_IPC", &Settings::device_ipc, {"auto", "never"},
-               "messages between devices of one host: in one copy into the receiver's memory where the driver can, or "
-               "never; with "
-               "never, PEs do not map each other's parts of heaps in OpenCL and CUDA memory either, but serve them"),
+      word_row(
+          "device_ipc", "ISTHMUS_DEVICE_IPC", &Settings::device_ipc, {"auto", "never"},
+          "messages between devices of one host: in one copy into the receiver's memory where the driver can, or "
+          "never; with never, PEs do not map each other's parts of heaps in OpenCL and CUDA memory either, nor the memory "
+          "of windows, but serve them"),
       bytes_row("mapped_limit", "ISTHMUS_MAPPED_LIMIT", &Settings::mapped_limit, 1 << 20, std::uint64_t{1} << 50,
                 "most device memory of other ranks that a world keeps mapped for later messages"),
       bounce_row(),

@@ -29,8 +29,9 @@ void Matcher::close_gaps() {
       std::remove_if(from, from + static_cast<std::ptrdiff_t>(end_), [](const Posted& receive) { return !receive.waits; });
   first_ = 0;
   end_ = static_cast<std::size_t>(kept - from);
-  room_ = std::max({room_, 2 * count_, std::size_t{64}});
-  posted_.resize(room_);
+  const std::size_t room = std::max({room_, 2 * count_, std::size_t{64}});
+  posted_.resize(room);
+  room_ = room;  // not before there is
 }
 
 Unexpected& Matcher::keep(Unexpected message) { return unexpected_.emplace_back(std::move(message)); }
@@ -41,14 +42,18 @@ const Unexpected* Matcher::peek(const Pattern& pattern) const {
   return nullptr;
 }
 
-std::optional<Unexpected> Matcher::claim(const Pattern& pattern) {
-  for (auto it = unexpected_.begin(); it != unexpected_.end(); ++it) {
-    if (!pattern.takes(it->source, it->envelope)) continue;
-    std::optional<Unexpected> found = std::move(*it);
-    unexpected_.erase(it);
-    return found;
-  }
+std::optional<Matcher::Kept> Matcher::find_kept(const Pattern& pattern) {
+  for (auto it = unexpected_.begin(); it != unexpected_.end(); ++it)
+    if (pattern.takes(it->source, it->envelope)) return it;
   return std::nullopt;
+}
+
+std::optional<Unexpected> Matcher::claim(const Pattern& pattern) {
+  const auto kept = find(pattern);
+  if (!kept) return std::nullopt;
+  std::optional<Unexpected> found = std::move(**kept);
+  drop(*kept);
+  return found;
 }
 
 bool Matcher::last_comes_first(Rank source) const {

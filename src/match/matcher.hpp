@@ -67,14 +67,11 @@ class Matcher {
   void drop_first() { leave_gap(first_); }
   // Throws where memory runs out, and then nothing has happened.
   Unexpected& keep(Unexpected message);
-  // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
-  std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation) {
-    if (!unexpected_.empty())
-      if (auto found = claim(pattern)) return found;
-    post(pattern, operation);
-    return std::nullopt;
-  }
-  // Where no kept message can be one that it takes.
+  // The first kept message that the pattern takes, which stays until drop(); none: the receive is to be posted.
+  using Kept = std::list<Unexpected>::iterator;
+  std::optional<Kept> find(const Pattern& pattern) { return unexpected_.empty() ? std::nullopt : find_kept(pattern); }
+  void drop(Kept kept) { unexpected_.erase(kept); }
+  // Where no kept message is one that it takes. Throws where memory runs out, and then nothing has happened.
   void post(const Pattern& pattern, std::uint32_t operation) {
     if (full()) [[unlikely]]
       close_gaps();
@@ -105,6 +102,7 @@ class Matcher {
 
  private:
   std::optional<std::uint32_t> match_posted(Rank source, const Envelope& envelope);
+  std::optional<Kept> find_kept(const Pattern& pattern);
   void leave_gap(std::size_t at) {
     posted_[at].waits = false;
     if (--count_ == 0) {

@@ -34,7 +34,8 @@ class CopyChoice {
   static constexpr int kFirstPause = 64;
   static constexpr int kLongestPause = 16384;
 
-  // What the next message of that size should take. `sends`: does this rank send at the same time?
+  // What the next message of that size should take. `sends`: has this rank announced long messages of its own, which may be copied at the same
+  // time? Whether they are, it hears when they are over.
   Way next(Bytes size, bool sends = false) {
     Octave& octave = at(size);
     if (octave.tried < 2 * octave.trials) return octave.tried++ % 2 == 0 ? Way::ring : Way::single;

@@ -36,6 +36,7 @@ Result<Ticket> in_rows(const Kinds& kinds, const PackWork& work, std::uint64_t f
 void RingSender::add(Message message) { messages_.push_back(std::move(message)); }
 
 bool RingSender::step(std::vector<Finished>& ended) {
+  ended.reserve(ended.size() + static_cast<std::size_t>(kMostPerStep));  // before anything is over, which is said once
   // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
   // made.
   bool moved = false;
@@ -123,6 +124,7 @@ void RingSender::give_up(std::uint32_t sender_op) {
 }
 
 void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
+  ended.reserve(ended.size() + flights_.size() + messages_.size());
   for (Flight& flight : flights_) {
     wait_for(flight.ticket);
     if (flight.last) ended.push_back({flight.sender_op, why, Bytes{}});
@@ -145,6 +147,7 @@ std::vector<std::uint32_t> RingReceiver::expected() const {
 }
 
 bool RingReceiver::step(std::vector<Finished>& ended) {
+  ended.reserve(ended.size() + static_cast<std::size_t>(kMostPerStep));
   bool moved = false;
   for (int i = 0; i < kMostPerStep; ++i) {
     bool again = false;
@@ -255,6 +258,7 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
 }
 
 void RingReceiver::abandon(const Status& why, std::vector<Finished>& ended) {
+  ended.reserve(ended.size() + messages_.size());
   for (Flight& flight : flights_) {
     wait_for(flight.ticket);
     ring_->release_oldest();

@@ -271,6 +271,15 @@ void Engine::wake_sleeper() {
   if (has_sleeper()) sleeping_path_->wake();
 }
 
+// Else it is complete, or something that comes moves it on.
+bool Engine::needs_steps(const Operation& operation) {
+  return operation.in<state::FillingCell>() || operation.in<state::Failing>() || operation.in<state::Cleared>() ||
+         operation.in<state::Putting>() || operation.in<state::Fetching>() || operation.in<state::EmptyingCell>() ||
+         operation.in<state::Delivering>() || operation.in<state::Unpacking>() || operation.in<state::Bouncing>() ||
+         operation.in<state::Readying>() || operation.in<state::Reading>() || operation.in<state::Met>() ||
+         operation.in_mail() || polls(operation);
+}
+
 bool Engine::step_active() {
   bool moved = false;
   for (std::size_t i = 0; i < active_.size();) {
@@ -281,12 +290,7 @@ bool Engine::step_active() {
     } else if (!complete(operation)) {
       moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
     }
-    const bool still =
-        operation.in<state::FillingCell>() || operation.in<state::Cleared>() || operation.in<state::Putting>() ||
-        operation.in<state::Fetching>() || operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
-        operation.in<state::Unpacking>() || operation.in<state::Bouncing>() || operation.in<state::Readying>() ||
-        operation.in<state::Reading>() || operation.in_mail() || polls(operation);
-    if (still) {
+    if (needs_steps(operation)) {
       ++i;
       continue;
     }
@@ -310,10 +314,11 @@ bool Engine::step_streams() {
   return moved;
 }
 
+// Each is told once. Where memory ran out before these were told, the operations may have ended for another reason since.
 void Engine::finish_ended() {
   for (const Finished& end : ended_) {
     Operation* operation = operations_.find_wire(end.operation);
-    if (operation == nullptr) continue;
+    if (operation == nullptr || (!operation->in<state::Streaming>() && !operation->in<state::Bouncing>())) continue;
     if (operation->timed && !operation->sends && end.status.ok())
       copies_.took(CopyChoice::Way::ring, operation->outcome.bytes, end.seconds, end.both);
     if (end.placed && operation->laid != nullptr) operation->laid->gathered = true;

@@ -15,17 +15,15 @@
 #include <string>
 #include <vector>
 
-#include "base/abort_board.hpp"
-#include "base/settings.hpp"
 #include "match/arrival_order.hpp"
 #include "memory/host/shared_heap.hpp"
-#include "path/path.hpp"
 #include "protocol/choose.hpp"
 #include "protocol/copy_choice.hpp"
 #include "protocol/explain.hpp"
 #include "protocol/pipelined.hpp"
 #include "request/awaited.hpp"
 #include "request/engine_lock.hpp"
+#include "request/engine_parts.hpp"
 #include "request/operation_table.hpp"
 #include "request/peer_state.hpp"
 #include "request/sending.hpp"
@@ -35,17 +33,7 @@ namespace ist {
 class TypeCheck;
 class Engine {
  public:
-  struct Parts {
-    Rank rank;
-    const Settings& settings;
-    const Kinds& kinds;
-    PinnedPool& pool;
-    std::vector<std::unique_ptr<Path>>& paths;
-    const AbortBoard& board;
-    std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
-    MachineProfile machine = {};     // what carriers and the place of arithmetic are chosen by
-    Trace* trace = nullptr;          // where there is one, small messages take no short ways (watched_)
-  };
+  using Parts = EngineParts;
   explicit Engine(Parts parts);
   ~Engine();
   EngineLock& lock() { return lock_; }
@@ -213,19 +201,16 @@ class Engine {
   bool is_shown(const Piece& piece, const PeerState& to) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
+  void post_first(Operation& operation, std::uint32_t index);
   bool try_send(Operation& operation, std::uint32_t index);
   bool announce(Operation& operation, std::uint32_t index);
   bool must_stay(Operation& operation, const Status& status);
   bool step_unused_cells();
-  void fill_place(PeerState& to, const Envelope& envelope);
   bool tell_types(PeerState& to);
-  void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
   static Envelope clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes);
   void on_clear(const Arrival& arrival);
-  void post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags = 0);
-  void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
   void start_stream(Operation& operation, std::uint32_t index);
   void warn_of_host_memory(const Operation& operation) const;
   bool step_send(Operation& operation, std::uint32_t index);
@@ -233,6 +218,11 @@ class Engine {
   // engine_cancelling.cpp
   bool take_back(Operation& operation, std::uint32_t index);
   void give_up_call(Operation& operation, std::uint32_t index);
+  void post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags = 0);
+  void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
+  void fail_send(Operation& operation, std::uint32_t index, const Status& why);
+  void fill_place(PeerState& to, const Envelope& envelope);
+  bool fill_place_of(Operation& operation, std::uint32_t index);
   // engine_receive.cpp. may_come(): nobody is gone, and a path leads to whom the receive names.
   bool may_come(std::int32_t source) {
     return parts_.board.changes() == 0 && (source == kAnySource ? reaches_all_ : peer(Rank{source}).link != nullptr);
@@ -240,25 +230,31 @@ class Engine {
   OperationId add_receive(const Piece& piece, std::int32_t source, const Scope& scope);
   Result<OperationId> receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
                                     const Scope& scope, std::unique_ptr<LaidOut> laid = nullptr);
+  void never_posted(Operation& operation, OperationId id);
   void on_arrival(Path& path, const Arrival& arrival);
+  void on_word(Path& path, const Arrival& arrival);
   void take_in_order(Path& path, const Arrival& arrival);
   void take_early(Rank source);
-  std::optional<std::uint32_t> meet(Path& path, const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
   void on_taken(const Arrival& arrival);
   void watch(Operation& operation);
   void end_watch(Operation& operation);
   void compare_types(Operation& operation, Rank source, const Envelope& envelope, const std::vector<std::byte>& note) const;
   void take_place(const Arrival& arrival);
-  void deliver(Path& path, const Arrival& arrival);
-  void deliver_to(std::uint32_t index, Path& path, const Arrival& arrival);
-  void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
-  void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
-  void ask_to_announce(PeerState& from, Bytes size);
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
   std::shared_ptr<const PackWork> rows_into_place(const Operation& operation) const;
+  void set_off(Operation& operation, std::uint32_t index);
+  // engine_eager.cpp
+  void deliver(Path& path, const Arrival& arrival);
+  std::optional<std::uint32_t> meet(Path& path, const Arrival& arrival);
+  void deliver_to(std::uint32_t index, Path& path, const Arrival& arrival);
+  void meet_again(Operation& operation, std::uint32_t index, Rank source);
+  void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
+  void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
+  void ask_to_announce(PeerState& from, Bytes size);
+  void take_kept(Operation& operation, std::uint32_t index, Unexpected& message);
   // engine_putting.cpp
   Lending* lending(const Link& link, KindId kind) const;
   bool may_put(PeerState& to, const Piece& piece) const;
@@ -294,8 +290,10 @@ class Engine {
   bool step_receiver(PeerState& other);
   void on_ring_lost(const Arrival& arrival);
   // engine_bouncing.cpp
-  Loan lend_parts(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
-  Loan lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
+  std::optional<state::Bouncing> lend_parts(Operation& operation, const PeerState& from, const Piece& to,
+                                            const Envelope& announced);
+  std::optional<state::Bouncing> lend_bounce(Operation& operation, const PeerState& from, const Piece& to,
+                                             const Envelope& announced);
   static bool waits_for_block(const Operation& operation);
   void leave_blocks(Operation& operation);
   void take_part(Operation& operation, std::uint32_t index);
@@ -314,11 +312,13 @@ class Engine {
   bool send_unpacked(Operation& operation, std::uint32_t index, const Status& ready);
   bool would_gather(Operation& operation, PeerState& from, KindId sender) const;
   bool begin_unpacking(Operation& operation, std::uint32_t index);
+  Result<Ticket> start_unpacking(const Operation& operation) const;
   bool unpacked(Operation& operation);
   void let_go_of_block(Operation& operation);
   void let_go_of_blocks();
   // engine_schedule.cpp
   static bool polls(const Operation& operation);
+  static bool needs_steps(const Operation& operation);
   bool go_on_alone(Operation& operation, std::uint32_t index);
   bool step_schedule(Operation& operation, std::uint32_t index);
   void doubt_schedules();
@@ -360,8 +360,8 @@ class Engine {
   bool step_streams();
   void finish_ended();
   void look_at_board();
+  void end_what_is_lost();
   void fail_for(Rank lost, bool everything);
-  void take_kept(Operation& operation, std::uint32_t index, Unexpected message);
   Parts parts_;
   SharedHeap* heap_;                      // whose bytes peers copy from where they lie
   Bytes shown_above_{~std::uint64_t{0}};  // what is shorter is eager all the same
@@ -379,7 +379,7 @@ class Engine {
   std::vector<std::unique_ptr<LaidOut>> still_packed_;  // of messages that are over
   std::vector<Finished> ended_;
   std::size_t posting_ = 0;    // envelopes in outboxes
-  int puts_ = 0, offers_ = 0;  // calls under way that copy into other ranks' memory; long messages that others may read here
+  int puts_ = 0, offers_ = 0;  // calls under way that copy into others' memory; announced messages that others may read here
   std::optional<Rank> early_of_;                                         // whose put-aside arrivals may be due
   bool streams_busy_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all ranks; no more puts begin
   PeerTraffic nccl_traffic_;

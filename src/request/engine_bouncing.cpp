@@ -31,9 +31,10 @@ bool pays_in_parts(Bytes size, const Engine::Parts& parts) {
 
 }  // namespace
 
-// In place of the receiver's buffer; no loan where the ring serves as well. While every block is in use and what is in them moves, the
+// In place of the receiver's buffer; none where the ring serves as well. While every block is in use and what is in them moves, the
 // operation stays as it is, and waits for one.
-Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
+std::optional<state::Bouncing> Engine::lend_bounce(Operation& operation, const PeerState& from, const Piece& to,
+                                                   const Envelope& announced) {
   Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
   const bool fits = lender != nullptr && to.size > from.link->cell_limit;
   auto* readying = std::get_if<state::Readying>(&operation.state);
@@ -41,32 +42,29 @@ Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piec
   auto bounce = fits ? lender->bounce(to, from.rank) : std::nullopt;
   if (bounce && readying != nullptr && blocks_.moving() && (bounce->block == nullptr || !blocks_.turn_of(place))) {
     readying->place = blocks_.wait(place);
-    return {};
+    return std::nullopt;
   }
   leave_blocks(operation);
-  if (!bounce || bounce->block == nullptr) return {};
+  if (!bounce || bounce->block == nullptr) return std::nullopt;
   blocks_.moved();
-  const Loan loan = bounce->loan;
-  operation.state = state::Bouncing{std::move(bounce->block), loan, to, Bytes{}, announced_as(announced), false, {}, {}};
-  return loan;
+  return state::Bouncing{std::move(bounce->block), bounce->loan, to, Bytes{}, announced_as(announced), false, {}, {}};
 }
 
 // A long message into a layout: a kernel unpacks one half while the sender fills the other. Not beside the user's work on the memory,
 // which the sender would wait for, too.
-Loan Engine::lend_parts(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
-  if (operation.laid == nullptr || to.kind == KindId::host || !pays_in_parts(to.size, parts_)) return {};
-  if (!blocks_.turn_of(0)) return {};  // others need one, and this receive does not
+std::optional<state::Bouncing> Engine::lend_parts(Operation& operation, const PeerState& from, const Piece& to,
+                                                  const Envelope& announced) {
+  if (operation.laid == nullptr || to.kind == KindId::host || !pays_in_parts(to.size, parts_)) return std::nullopt;
+  if (!blocks_.turn_of(0)) return std::nullopt;  // others need one, and this receive does not
   Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
   const auto idle = is_finished(operation.laid->ready);
-  if (lender == nullptr || !idle.ok() || !*idle) return {};
+  if (lender == nullptr || !idle.ok() || !*idle) return std::nullopt;
   auto bounce = lender->part_block(to, from.rank);
-  if (!bounce || bounce->block == nullptr) return {};
-  if (!parts_.kinds.find(to.kind)->together(*bounce->block, operation.laid->work.memory)) return {};
+  if (!bounce || bounce->block == nullptr) return std::nullopt;
+  if (!parts_.kinds.find(to.kind)->together(*bounce->block, operation.laid->work.memory)) return std::nullopt;
   leave_blocks(operation);
   blocks_.moved();
-  const Loan loan = bounce->loan;
-  operation.state = state::Bouncing{std::move(bounce->block), loan, to, Bytes{}, announced_as(announced), false, {}, {}};
-  return loan;
+  return state::Bouncing{std::move(bounce->block), bounce->loan, to, Bytes{}, announced_as(announced), false, {}, {}};
 }
 
 bool Engine::waits_for_block(const Operation& operation) {
@@ -103,7 +101,7 @@ void Engine::take_part(Operation& operation, std::uint32_t index) {
   bouncing.asked = false;
   blocks_.moved();
   operation.outcome.carrier = IST_CARRIER_DEVICE;
-  if (!step_bouncing(operation, index)) activate(operation, index);
+  set_off(operation, index);
 }
 
 // True if the operation is complete.
@@ -117,12 +115,12 @@ bool Engine::step_bouncing(Operation& operation, std::uint32_t index) {
     return true;
   }
   if (bouncing.asked || !look_at_copy(bouncing, bouncing.half ? 1 : 0)) return false;
-  bouncing.asked = true;
   const Envelope clear = clearance(bouncing.sender, operations_.id_of(index).wire(), bouncing.to.kind, bouncing.to.size);
   Loan loan = bouncing.loan;
   loan.ended = {};  // told with the first part
   loan.offset += bouncing.half ? loan.part : 0;
   post_or_queue(peer(operation.peer), clear, std::as_bytes(std::span{&loan, 1}));
+  bouncing.asked = true;  // not before: where memory runs out, the next step asks
   return false;
 }
 

@@ -1,4 +1,5 @@
-// Operations that are given up: receives that no message has matched, sends that nobody has taken, and this rank's part in collective calls.
+// Operations that are given up: receives that no message has matched, sends that nobody has taken, or whose bytes cannot be read, and this
+// rank's part in collective calls.
 #include <algorithm>
 #include <vector>
 
@@ -37,25 +38,30 @@ bool Engine::take_back(Operation& operation, std::uint32_t index) {
   envelope.sender_op = operation.wire;
   envelope.bytes = 0;
   envelope.flags = 0;
+  // Filled first: where memory runs out in that, nothing is taken back.
   if (operation.in<state::Announced>() && !operation.lent) {
     // Behind the announcement, whatever carries either of them.
-    envelope.sequence = to.next_sequence++;
+    envelope.sequence = to.next_sequence;
+    fill_place(to, envelope);
+    ++to.next_sequence;
   } else if (operation.in<state::Queued>()) {
     // Its place in the order is filled by this.
     const auto waiting = std::find_if(to.outbox.begin(), to.outbox.end(), [index](const Posting& posting) {
       return posting.is_operation && posting.operation == index;
     });
     if (waiting == to.outbox.end()) return false;
+    fill_place(to, envelope);
     to.outbox.erase(waiting);
     --posting_;
   } else if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) {
     // Its place is filled without waiting for the user's kernel; the cell is given back, and the send over, when that has ended.
+    unused_cells_.reserve(unused_cells_.size() + 1);
+    fill_place(to, envelope);
     unused_cells_.push_back({std::move(filling->cell), operation.wire});
     operation.still_read = true;
   } else {
     return false;
   }
-  fill_place(to, envelope);
   return true;
 }
 
@@ -84,6 +90,35 @@ void Engine::give_up_call(Operation& operation, std::uint32_t index) {
     }
   }
   step_schedule(operation, index);
+}
+
+void Engine::post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags) {
+  Envelope refusal;
+  refusal.type = EnvelopeType::refuse;
+  refusal.flags = flags;
+  refusal.receiver_op = receiver_op;
+  post_or_queue(to, refusal);
+}
+
+// This side gives up a message that is cleared.
+void Engine::refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why) {
+  post_refusal(peer(operation.peer), receiver_op);
+  finish(operation, index, why);
+}
+
+// The message's place in the order must be filled all the same: an empty envelope that says so.
+void Engine::fail_send(Operation& operation, std::uint32_t index, const Status& why) {
+  operation.state = state::Failing{why};
+  set_off(operation, index);
+}
+
+bool Engine::fill_place_of(Operation& operation, std::uint32_t index) {
+  Envelope envelope = operation.envelope;
+  envelope.flags = kEnvelopeFailed;
+  fill_place(peer(operation.peer), envelope);
+  const Status why = std::get<state::Failing>(operation.state).why;
+  finish(operation, index, why);
+  return true;
 }
 
 // Before what is queued, which may wait for a cell, while the receiver keeps those of later messages until this place is filled.

@@ -71,13 +71,13 @@ bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Stat
     start_stream(operation, index);
     return true;
   }
-  laid.waits = false;
   laid.work.rows = rows_within_device(shape, parts_.machine);
   Status failed = ready.ok() ? take_block(laid, scratch_) : ready;
   if (failed.ok()) {
     auto packed = packing->pack_bytes(laid.work, Ticket{});
     failed = packed.status();
     if (packed.ok()) {
+      laid.waits = false;  // not before: where memory runs out, all of this is done again
       operation.piece = laid.work.packed;
       operation.ready = std::move(*packed);
       return false;
@@ -90,8 +90,7 @@ bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Stat
 // Of what comes through the ring: copies from its slots to where the bytes belong, where those cost less than a block and a kernel. Not
 // beside the user's work on the memory, for which a block does not wait.
 std::shared_ptr<const PackWork> Engine::rows_into_place(const Operation& operation) const {
-  if (operation.laid == nullptr || operation.laid->work.memory.kind == KindId::host || operation.in<state::Bouncing>())
-    return nullptr;
+  if (operation.laid == nullptr || operation.laid->work.memory.kind == KindId::host) return nullptr;
   LaidOut& laid = *operation.laid;
   MessageShape message;
   message.bytes = operation.outcome.bytes;
@@ -128,42 +127,50 @@ Result<OperationId> Engine::start_receive_laid(std::unique_ptr<LaidOut> laid, st
   return receive_ready(block, Ticket{}, source, tag, scope, std::move(laid));
 }
 
-// False: there is nothing to unpack, or it is done already.
+// False: there is nothing to unpack, or it is done already. Throws nothing: where memory runs out, a later step begins it.
 bool Engine::begin_unpacking(Operation& operation, std::uint32_t index) {
   if (operation.laid == nullptr || operation.sends || operation.laid->gathered || operation.outcome.bytes == Bytes{})
     return false;
   PackWork& work = operation.laid->work;
   work.to = static_cast<std::int64_t>(operation.outcome.bytes.value);
   work.packed.size = operation.outcome.bytes;
-  state::Unpacking unpacking{};
-  if (work.memory.kind != KindId::host) {
-    Packing* const packing = parts_.kinds.find(work.memory.kind)->packing();
-    MessageShape message;
-    message.bytes = operation.outcome.bytes;
-    work.rows = rows_within_device(packed_shape(work, packing, message), parts_.machine);
-    auto started = packing->pack_bytes(work, operation.laid->ready);
-    if (!started.ok()) {
-      operation.outcome.fail(started.status());
-      return false;
-    }
-    unpacking.kernel = std::move(*started);
-  }
-  operation.state = std::move(unpacking);
+  operation.state = state::Unpacking{};
   copying(operation);
-  if (unpacked(operation)) return false;
-  activate(operation, index);
+  try {
+    if (unpacked(operation)) return false;
+    activate(operation, index);
+  } catch (const std::bad_alloc&) {
+    activate(operation, index);
+  }
   return true;
+}
+
+Result<Ticket> Engine::start_unpacking(const Operation& operation) const {
+  PackWork& work = operation.laid->work;
+  Packing* const packing = parts_.kinds.find(work.memory.kind)->packing();
+  MessageShape message;
+  message.bytes = operation.outcome.bytes;
+  work.rows = rows_within_device(packed_shape(work, packing, message), parts_.machine);
+  return packing->pack_bytes(work, operation.laid->ready);
 }
 
 bool Engine::unpacked(Operation& operation) {
   auto& unpacking = std::get<state::Unpacking>(operation.state);
   const PackWork& work = operation.laid->work;
   if (work.memory.kind == KindId::host) {
-    const std::int64_t from = unpacking.done;
-    unpacking.done = std::min(work.to, from + kUnpackedAtOnce);
-    unpack(*work.form, work.memory.address() + work.origin, from, unpacking.done, work.packed.address() + from);
-    if (unpacking.done < work.to) return false;
+    const std::int64_t from = unpacking.done, to = std::min(work.to, from + kUnpackedAtOnce);
+    unpack(*work.form, work.memory.address() + work.origin, from, to, work.packed.address() + from);
+    unpacking.done = to;
+    if (to < work.to) return false;
   } else {
+    if (!unpacking.begun) {
+      auto started = start_unpacking(operation);
+      if (started.ok())
+        unpacking.kernel = std::move(*started);
+      else
+        operation.outcome.fail(started.status());
+      unpacking.begun = true;
+    }
     const auto over = is_finished(unpacking.kernel);
     if (over.ok() && !*over) return false;
     if (!over.ok()) operation.outcome.fail(over.status());
@@ -177,7 +184,17 @@ bool Engine::unpacked(Operation& operation) {
 void Engine::let_go_of_block(Operation& operation) {
   std::unique_ptr<LaidOut> laid = std::move(operation.laid);
   laid->packed = std::move(operation.ready);
-  if (const auto over = is_finished(laid->packed); over.ok() && !*over) still_packed_.push_back(std::move(laid));
+  const auto packs = [&laid] {
+    const auto over = is_finished(laid->packed);
+    return over.ok() && !*over;
+  };
+  if (!packs()) return;
+  try {
+    still_packed_.push_back(std::move(laid));
+  } catch (const std::bad_alloc&) {
+    while (packs()) {
+    }
+  }
 }
 
 void Engine::let_go_of_blocks() {

@@ -29,7 +29,19 @@ Status Engine::gone(Rank rank) const {
   return died(rank);
 }
 
-void Engine::look_at_board() try {
+void Engine::look_at_board() {
+  const Status failed_before = world_failed_;
+  try {
+    end_what_is_lost();
+  } catch (...) {
+    // Memory ran out before all of that was done: what they published is still there, and all of it is looked at again.
+    board_seen_ = parts_.board.changes() - 1;
+    world_failed_ = failed_before;
+    throw;
+  }
+}
+
+void Engine::end_what_is_lost() {
   board_seen_ = parts_.board.changes();
   // Guard MARK_FIRST of models/leaving.pml: who goes while this rank looks is seen at the next look, or what it publishes meanwhile
   // would be lost.
@@ -51,11 +63,6 @@ void Engine::look_at_board() try {
   }
   for (const PeerState& other : peers_)
     if (other.gone && parts_.board.fate(other.rank) == AbortBoard::Fate::left) fail_for(other.rank, false);
-} catch (...) {
-  // Memory ran out before all of that was done: what they published is still there, and all of it is looked at again.
-  board_seen_ = parts_.board.changes() - 1;
-  world_failed_ = {};
-  throw;
 }
 
 // Ends every operation that can no longer complete: those with `lost`, or all that need any other process.

@@ -1,4 +1,5 @@
 // Looking at messages before they are received.
+#include <new>
 #include <utility>
 
 #include "request/engine.hpp"
@@ -74,7 +75,14 @@ Status Engine::receive_claimed(OperationId id, const Piece& piece) {
   operation.ready = std::move(*ready);
   if (watched_) watch(operation);
   Unexpected message = std::move(std::get<state::Claimed>(operation.state).message);
-  take_kept(operation, id.index(), std::move(message));
+  try {
+    take_kept(operation, id.index(), message);
+  } catch (const std::bad_alloc&) {
+    operation.state = state::Claimed{std::move(message)};  // as it was
+    operation.message = true;
+    operation.outcome = {};
+    throw;
+  }
   return {};
 }
 

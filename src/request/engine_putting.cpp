@@ -212,15 +212,16 @@ bool Engine::step_putting(Operation& operation, std::uint32_t index) {
   Envelope answer;
   answer.type = EnvelopeType::put;
   answer.receiver_op = putting.receiver_op;
-  const bool more = putting.more;
   // Whoever is gone clears nothing more.
-  if (const Status reachable = more ? check_peer(operation.peer) : Status{}; !reachable.ok()) {
+  if (const Status reachable = putting.more ? check_peer(operation.peer) : Status{}; !reachable.ok()) {
     finish(operation, index, reachable);
     return true;
   }
-  if (more) operation.state = state::Parted{std::move(putting.memory), putting.sent};
   post_or_queue(peer(operation.peer), answer);
-  if (!more) finish(operation, index, {});
+  if (putting.more)
+    operation.state = state::Parted{std::move(putting.memory), putting.sent};
+  else
+    finish(operation, index, {});
   return true;
 }
 
@@ -273,10 +274,10 @@ bool Engine::lend_to_receiver(Operation& operation) {
   answer.sender_op = operation.wire;
   answer.sequence = operation.envelope.sequence;
   answer.receiver_op = cleared.receiver_op;
-  operation.state = state::Announced{};  // taken, or cleared once more
-  operation.lent = true;
   const auto payload = std::as_bytes(std::span{&answered, 1});
   post_or_queue(to, answer, apart ? payload : payload.first(sizeof(Loan)));
+  operation.state = state::Announced{};  // taken, or cleared once more
+  operation.lent = true;
   return true;
 }
 
@@ -350,9 +351,12 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
 
 bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
   auto& fetching = std::get<state::Fetching>(operation.state);
-  const auto done = is_finished(fetching.copy);
-  if (done.ok() && !*done) return false;
-  copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
+  if (!fetching.over) {
+    const auto done = is_finished(fetching.copy);
+    if (done.ok() && !*done) return false;
+    fetching.over = done.status();  // told once, and memory may run out before the sender hears
+    copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
+  }
   fetching.memory.reset();  // before the sender hears, who may free its buffer then
   Envelope taken;           // also where the copy failed: that is this side's error
   taken.type = EnvelopeType::taken;
@@ -360,7 +364,8 @@ bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
   taken.sequence = fetching.sender.sequence;
   post_or_queue(peer(operation.peer), taken);
   const Rank dead = parts_.board.first_dead();  // as in fetch()
-  finish(operation, index, done.ok() && dead.value >= 0 ? gone(dead) : done.status());
+  const Status done = *fetching.over;
+  finish(operation, index, done.ok() && dead.value >= 0 ? gone(dead) : done);
   return true;
 }
 

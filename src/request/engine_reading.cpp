@@ -72,11 +72,11 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
     clear(operation, index, Envelope{reading.announced});
     return true;
   }
-  reading.done += part.value;
   if (operation.timed) operation.copying += std::chrono::steady_clock::now() - begun;
-  if (reading.done < size) return true;
-  if (operation.timed)
-    copies_.took(CopyChoice::Way::single, operation.outcome.bytes, std::chrono::duration<double>(operation.copying).count());
+  if (reading.done + part.value < size) {
+    reading.done += part.value;
+    return true;
+  }
   Envelope taken;
   taken.type = EnvelopeType::taken;
   taken.flags = operation.shown ? kEnvelopeSeen : 0;
@@ -85,7 +85,9 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   operation.outcome.carrier = IST_CARRIER_DIRECT;
   from.shows = operation.shown;
   copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
-  post_or_queue(from, taken);
+  post_or_queue(from, taken);  // where memory runs out, the last part is read once more
+  if (operation.timed)
+    copies_.took(CopyChoice::Way::single, operation.outcome.bytes, std::chrono::duration<double>(operation.copying).count());
   finish(operation, index, {});
   return true;
 }

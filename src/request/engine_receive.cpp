@@ -46,8 +46,14 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
   Operation& operation = operations_.at(index);
   if (!ready.empty()) operation.ready = std::move(ready);
   if (laid != nullptr) operation.laid = std::move(laid);
-  auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
-  if (!kept) {
+  try {
+    const Pattern pattern{scope.context, source, tag};
+    if (const auto kept = matcher_.find(pattern)) {
+      take_kept(operation, index, **kept);
+      matcher_.drop(*kept);
+      return id;
+    }
+    matcher_.post(pattern, id.wire());
     // The short way first, which nearly always is the whole.
     if (may_come(source)) return id;
     const Status reachable = check_source(source, scope.group.get());
@@ -55,45 +61,61 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
     const bool may_be_hidden = !take_last_arrivals() && anyone_left(source, scope.group.get());
     if (operation.in<state::Posted>() && !may_be_hidden) {
-      matcher_.withdraw(id.wire());
-      operation.types.reset();
-      operations_.release(index);
+      never_posted(operation, id);
       return reachable;
     }
-    return id;
+  } catch (const std::bad_alloc&) {
+    if (operation.in<state::Posted>()) {
+      never_posted(operation, id);
+      throw;
+    }
+    // Its message has come; what memory ran out for is another one, which comes again.
   }
-  take_kept(operation, index, std::move(*kept));
   return id;
 }
 
-void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected message) {
-  if (types_) compare_types(operation, message.source, message.envelope, message.types);
-  if (message.envelope.type == EnvelopeType::announce)
-    return receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
-  if (message.envelope.type == EnvelopeType::mailed) {
-    set_outcome(operation, message.source, message.envelope, IST_CARRIER_MAILBOX);
-    return mail_->receive(operation, index, message.envelope);
-  }
-  set_outcome(operation, message.source, message.envelope, message.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
-  deliver_kept(operation, index, std::move(message.bytes));
+void Engine::never_posted(Operation& operation, OperationId id) {
+  matcher_.withdraw(id.wire());
+  operation.types.reset();
+  operations_.release(id.index());
 }
 
 void Engine::on_arrival(Path& path, const Arrival& arrival) {
-  if (arrival.envelope.type == EnvelopeType::clear) return on_clear(arrival);
-  if (arrival.envelope.type == EnvelopeType::refuse) return on_refuse(arrival);
-  if (arrival.envelope.type == EnvelopeType::taken) return on_taken(arrival);
-  if (arrival.envelope.type == EnvelopeType::put) return on_put(arrival);
-  if (arrival.envelope.type == EnvelopeType::lend) return on_lend(arrival);
-  if (arrival.envelope.type == EnvelopeType::announce_more) return announce_more(peer(arrival.source));
-  if (arrival.envelope.type == EnvelopeType::ring_lost) return on_ring_lost(arrival);
-  if (arrival.envelope.type == EnvelopeType::mailbox)
-    return mail_ ? mail_->hear(arrival) : hear(loan_in(arrival.payload), arrival);
-  if (arrival.envelope.type == EnvelopeType::notice) {
-    if (heard_) heard_(arrival.source, arrival.envelope, arrival.payload);
-    return wake_sleeper();
-  }
+  const EnvelopeType type = arrival.envelope.type;
+  if (type != EnvelopeType::eager && type != EnvelopeType::announce && type != EnvelopeType::mailed &&
+      type != EnvelopeType::withdraw && type != EnvelopeType::types)
+    return on_word(path, arrival);
   take_in_order(path, arrival);
   if (order_.has_early(arrival.source)) take_early(arrival.source);
+}
+
+// What ranks tell each other of messages under way, and beside them. Where memory runs out before it is heard, it comes again; what was done of
+// it until then is found done.
+void Engine::on_word(Path& path, const Arrival& arrival) try {
+  switch (arrival.envelope.type) {
+    case EnvelopeType::clear:
+      return on_clear(arrival);
+    case EnvelopeType::refuse:
+      return on_refuse(arrival);
+    case EnvelopeType::taken:
+      return on_taken(arrival);
+    case EnvelopeType::put:
+      return on_put(arrival);
+    case EnvelopeType::lend:
+      return on_lend(arrival);
+    case EnvelopeType::announce_more:
+      return announce_more(peer(arrival.source));
+    case EnvelopeType::ring_lost:
+      return on_ring_lost(arrival);
+    case EnvelopeType::mailbox:
+      return mail_ ? mail_->hear(arrival) : hear(loan_in(arrival.payload), arrival);
+    default:
+      if (heard_) heard_(arrival.source, arrival.envelope, arrival.payload);
+      return wake_sleeper();
+  }
+} catch (const std::bad_alloc&) {
+  path.put_back(arrival);
+  throw;
 }
 
 // Where memory runs out before the message is kept, or put aside, it stays where it is.
@@ -133,76 +155,16 @@ void Engine::on_refuse(const Arrival& arrival) {
                               " gave up its send after it was matched: it cancelled it, or its own error says why"});
 }
 
-void Engine::deliver(Path& path, const Arrival& arrival) {
-  if (const auto wire = meet(path, arrival)) deliver_to(*wire & 0xfffff, path, arrival);
-}
-
-// The receive that takes it, if that is all there is to do yet. Where memory runs out before, it is as if its turn had not come.
-std::optional<std::uint32_t> Engine::meet(Path& path, const Arrival& arrival) try {
-  if (arrival.envelope.type == EnvelopeType::withdraw || arrival.envelope.type == EnvelopeType::types)
-    return take_place(arrival), std::nullopt;
-  if ((arrival.envelope.flags & kEnvelopeInvited) != 0)
-    return take_invited(arrival), std::nullopt;  // also of who has left: what says that all came is behind it
-  // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
-  // without having noticed yet: it never was.
-  if (arrival.envelope.type == EnvelopeType::announce &&
-      (!world_failed_.ok() || parts_.board.fate(arrival.source) != AbortBoard::Fate::present))
-    return take_place(arrival), std::nullopt;
-  // Its descriptor is taken now, whenever the message is: of those under way a system has only so many for a user.
-  if (arrival.envelope.type == EnvelopeType::announce)
-    peer(arrival.source).link->sees(offer_in(arrival.payload), Bytes{arrival.envelope.bytes});
-  const auto wire = matcher_.match(arrival.source, arrival.envelope);
-  if (!wire && awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival), std::nullopt;
-  if (!wire) {
-    // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
-    Unexpected& kept =
-        matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}, arrival.in_cell});
-    if (types_) kept.types = types_->note_from(arrival.source);  // not before there is something that holds it
-    if (arrival.in_cell) path.release(arrival);
-    wake_sleeper();  // who may probe for it
-  }
-  if (arrival.envelope.type == EnvelopeType::mailed) mail_->came(arrival.source, arrival.envelope);
-  return wire;
-} catch (...) {
-  order_.give_back_turn(arrival.source);
-  throw;
-}
-
-// To the receive that it belongs to.
-void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival) {
-  Operation& operation = operations_.at(index);
-  if (types_) [[unlikely]]
-    compare_types(operation, arrival.source, arrival.envelope, types_->note_from(arrival.source));
-  if (PeerState& from = peer(arrival.source); from.invited && *from.invited == operations_.id_of(index).wire()) [[unlikely]]
-    retire(from);
-  if (is_plain(operation, arrival.envelope, arrival.payload.size())) {
-    note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
-    peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(Bytes{arrival.envelope.bytes});
-    copy_any(operation.piece.address(), arrival.payload.data(), arrival.payload.size());
-    if (arrival.in_cell) path.release(arrival);
-    return end(operation, index);
-  }
-  if (arrival.envelope.type == EnvelopeType::mailed) {
-    set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_MAILBOX);
-    mail_->receive(operation, index, arrival.envelope);
-  } else if (arrival.envelope.type == EnvelopeType::announce) {
-    receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.payload)});
-  } else {
-    set_outcome(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
-    receive_eager(operation, index, path, arrival);
-  }
-}
-
 void Engine::set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
+  if (operation.outcome.carrier != IST_CARRIER_NONE) return;  // memory ran out behind this before
   operation.peer = source;
   if (carrier == IST_CARRIER_RING && peer(source).link->same_process()) carrier = IST_CARRIER_DIRECT;
   if (envelope.flags != 0 || envelope.bytes > operation.piece.size.value) {
-    const Status types = operation.outcome.status;  // of compare_types()
-    operation.outcome = outcome_of(source, envelope, carrier, operation.piece.size);
-    if (!types.ok()) {
-      const Status& found = operation.outcome.status;
-      operation.outcome.status = found.ok() ? types : Status{found.code(), found.text() + "; " + types.text()};
-    }
+    const Status& types = operation.outcome.status;  // of compare_types()
+    Outcome outcome = outcome_of(source, envelope, carrier, operation.piece.size);
+    if (const Status found = outcome.status; !types.ok())
+      outcome.status = found.ok() ? types : Status{found.code(), found.text() + "; " + types.text()};
+    operation.outcome = std::move(outcome);
     return;
   }
   note(operation, source, envelope, carrier);
@@ -242,62 +204,18 @@ Status Engine::gave_up(Rank about, Code code) const {
   return {code, name + " gave up this call; its own error says why"};
 }
 
-void Engine::receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival) {
-  const Piece to = operation.piece.part(Offset{}, operation.outcome.bytes);
-  if (to.kind != KindId::host && to.size > Bytes{} && arrival.in_cell) {
-    const auto ready = is_finished(operation.ready);
-    if (ready.ok() && *ready) {
-      auto cell = CellReceive::start(parts_.kinds, path, arrival, to);
-      if (!cell.ok()) return finish(operation, index, cell.status());
-      operation.state = state::EmptyingCell{std::move(*cell)};
-      copying(operation);
-      if (!step_receive(operation, index)) activate(operation, index);
-      return;
-    }
-  }
-  if (to.kind == KindId::host || to.size == Bytes{}) {
-    if (to.size > Bytes{}) std::memcpy(to.address(), arrival.payload.data(), to.size.value);
-    if (arrival.in_cell) path.release(arrival);
-    return finish(operation, index, {});
-  }
-  // In a slot, or the buffer has pending work: neither slot nor cell may wait for a device.
-  std::vector<std::byte> bytes(arrival.payload.begin(), arrival.payload.end());
-  if (arrival.in_cell) path.release(arrival);
-  deliver_kept(operation, index, std::move(bytes));
-}
-
-void Engine::deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes) {
-  const Piece to = operation.piece.part(Offset{}, operation.outcome.bytes);
-  if (to.kind == KindId::host || to.size == Bytes{}) {
-    if (to.size > Bytes{}) std::memcpy(to.address(), bytes.data(), to.size.value);
-    return finish(operation, index, {});
-  }
-  if (operation.outcome.carrier == IST_CARRIER_SLOT) ask_to_announce(peer(operation.peer), to.size);
-  const Piece from = host_piece(bytes.data(), to.size);
-  operation.state = state::Delivering{
-      std::move(bytes), Transfer{parts_.kinds, parts_.pool, to, from, std::move(operation.ready), Ticket{}}, 0, false};
-  copying(operation);
-  if (!step_receive(operation, index)) activate(operation, index);
-}
-
-// A slot is no place for a device to copy from: the bytes were copied once more. Announced they go there straight from page-locked memory,
-// and through the ring while they still come.
-void Engine::ask_to_announce(PeerState& from, Bytes size) {
-  if (size <= from.link->cell_limit || std::exchange(from.asked_to_announce, true)) return;
-  Envelope asks;
-  asks.type = EnvelopeType::announce_more;
-  post_or_queue(from, asks);
-}
-
-// The announcement is heard, whatever happens: where memory runs out on the way, a later step goes it again.
-void Engine::receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement) try {
+void Engine::receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement) {
   operation.peer = announcement.source;
   operation.state = announcement;
-  if (!step_receive(operation, index) || operation.in<state::Delivering>() || operation.in<state::Reading>())
-    activate(operation, index);
+  set_off(operation, index);
+}
+
+// What has begun goes as far as it can now. It is heard of, whatever happens: where memory runs out on the way, a later step goes it again.
+void Engine::set_off(Operation& operation, std::uint32_t index) try {
+  static_cast<void>(operation.sends ? step_send(operation, index) : step_receive(operation, index));
+  if (needs_steps(operation)) activate(operation, index);
 } catch (const std::bad_alloc&) {
-  if (complete(operation)) throw;  // that was behind it
-  activate(operation, index);
+  if (needs_steps(operation)) activate(operation, index);
 }
 
 void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement) {
@@ -337,22 +255,33 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     return finish(operation, index, {});
   }
   const auto sender = static_cast<KindId>(announced.kind);
-  Loan loan = lend_parts(operation, from, to, announced);
-  if (loan.allocation == 0) {
+  Loan loan;
+  auto bouncing = lend_parts(operation, from, to, announced);
+  if (!bouncing) {
     loan = lend(from, to, sender);
     // It may have waited for a block until its memory could be lent.
     if (loan.allocation != 0)
       leave_blocks(operation);
     else
-      loan = lend_bounce(operation, from, to, announced);
+      bouncing = lend_bounce(operation, from, to, announced);
   }
+  if (bouncing) loan = bouncing->loan;
   if (waits_for_block(operation)) return;
   if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   if (operation.timed) clear.flags |= kEnvelopeTimes;
-  from.receiver->expect(clear.receiver_op, to, operation.timed, rows_into_place(operation));
-  post_or_queue(from, clear, loan.allocation == 0 ? std::span<const std::byte>{} : std::as_bytes(std::span{&loan, 1}));
-  if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{announced.sender_op};
+  from.receiver->expect(clear.receiver_op, to, operation.timed, bouncing ? nullptr : rows_into_place(operation));
+  try {
+    post_or_queue(from, clear, loan.allocation == 0 ? std::span<const std::byte>{} : std::as_bytes(std::span{&loan, 1}));
+  } catch (...) {
+    from.receiver->forget(clear.receiver_op);  // it may go another way yet
+    throw;
+  }
+  const std::uint32_t sender_op = announced.sender_op;
+  if (bouncing)
+    operation.state = std::move(*bouncing);
+  else
+    operation.state = state::Streaming{sender_op};
   streams_busy_ = true;
 }
 

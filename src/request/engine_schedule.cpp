@@ -32,6 +32,7 @@ Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
   run->remaining = schedule->size();
   for (Schedule::StepId step = 0; step < schedule->size(); ++step)
     if (schedule->at(step).unmet == 0) run->ready.push_back(step);
+  run->ended.reserve(run->remaining);  // so that no end is lost where memory runs out
   run->status = schedule->failure();
   run->about = parts_.rank;
   run->schedule = std::move(schedule);
@@ -329,6 +330,7 @@ bool Engine::step_action(ScheduleRun& run, Schedule::StepId id) {
   if (!over.ok()) give_up(run, over.status(), parts_.rank);
   if (schedule.size() > known) {
     run.remaining += schedule.size() - known;
+    run.ended.reserve(run.remaining);
     schedule.sort_needs();
     for (Schedule::StepId step = known; step < schedule.size(); ++step)
       if (schedule.at(step).unmet == 0) run.ready.push_back(step);

@@ -83,7 +83,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
     if (types_ && !tell_types(to)) return too_many();
   }
   Envelope envelope;
-  envelope.sequence = to.next_sequence++;
+  envelope.sequence = to.next_sequence;
   envelope.context = order.scope.context;
   envelope.tag = order.tag;
   envelope.kind = static_cast<std::uint8_t>(piece.kind);
@@ -95,6 +95,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   }
   if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {
     *done = true;
+    ++to.next_sequence;
     if (order.given_up == nullptr) to.traffic.sent_by(Way::slot).add(piece.size);
     if (parts_.trace != nullptr) trace_at_once(order, piece.size, begun);
     if (to.link->same_process()) wake_sleeper();
@@ -102,10 +103,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   }
   wake_sleeper();
   const OperationId id = operations_.add();
-  if (id.value == 0) {
-    --to.next_sequence;
-    return too_many();
-  }
+  if (id.value == 0) return too_many();
   Operation& operation = operations_.at(id.index());  // in state::Queued, as every new one
   if (carrier == IST_CARRIER_RING || carrier == IST_CARRIER_DIRECT) {
     envelope.type = EnvelopeType::announce;
@@ -122,17 +120,30 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.group = order.scope.group;
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
   if (parts_.trace != nullptr) trace_begin(operation);
-  const bool posted = (to.outbox.empty() || (types_ && to.only_types_wait())) && try_send(operation, id.index());
-  if (posted && !operation.in<state::Announced>()) return id;
+  try {
+    post_first(operation, id.index());
+  } catch (const std::bad_alloc&) {
+    end_offer(operation);
+    operations_.release(id.index());  // nothing was sent
+    throw;
+  }
+  ++to.next_sequence;
+  return id;
+}
+
+// Throws only before anything is sent.
+void Engine::post_first(Operation& operation, std::uint32_t index) {
+  PeerState& to = peer(operation.peer);
+  const bool posted = (to.outbox.empty() || (types_ && to.only_types_wait())) && try_send(operation, index);
+  if (posted && !operation.in<state::Announced>()) return;
   // From now on other work of the queue may come first: this is the moment to know of what is there.
   if (const auto asked = is_finished(operation.ready); !asked.ok()) {
     // Of what is announced the receiver hears when it answers.
-    posted ? finish(operation, id.index(), asked.status()) : fail_send(operation, id.index(), asked.status());
+    posted ? finish(operation, index, asked.status()) : fail_send(operation, index, asked.status());
   } else if (!posted) {
-    to.outbox.push_back({envelope, {}, id.index(), true});
+    to.outbox.push_back({operation.envelope, {}, index, true});
     ++posting_;
   }
-  return id;
 }
 
 // True when the operation's envelope needs no more room: posted, or its cell is being filled.
@@ -162,7 +173,7 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
   if (!operation.ready.empty() && !operation.stays_eager)
     filling.overdue = std::chrono::steady_clock::now() + kPatienceWithKernels;
   operation.state = std::move(filling);
-  if (!step_send(operation, index) || !complete(operation)) activate(operation, index);
+  set_off(operation, index);
   return true;
 }
 
@@ -175,14 +186,6 @@ bool Engine::announce(Operation& operation, std::uint32_t index) {
       operation.shown ? heap_->show(operation.offered) : reinterpret_cast<std::uint64_t>(&operation.offered);
   const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()), word, operation.offered};
   return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}));
-}
-
-// The message's place in the order must be filled all the same: an empty envelope that says so.
-void Engine::fail_send(Operation& operation, std::uint32_t index, const Status& why) {
-  Envelope envelope = operation.envelope;
-  envelope.flags = kEnvelopeFailed;
-  fill_place(peer(operation.peer), envelope);
-  finish(operation, index, why);
 }
 
 void Engine::post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload) {
@@ -231,20 +234,6 @@ Envelope Engine::clearance(const AnnouncedAs& sender, std::uint32_t receiver_op,
   return clear;
 }
 
-void Engine::post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags) {
-  Envelope refusal;
-  refusal.type = EnvelopeType::refuse;
-  refusal.flags = flags;
-  refusal.receiver_op = receiver_op;
-  post_or_queue(to, refusal);
-}
-
-// This side gives up a message that is cleared.
-void Engine::refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why) {
-  post_refusal(peer(operation.peer), receiver_op);
-  finish(operation, index, why);
-}
-
 void Engine::on_clear(const Arrival& arrival) {
   const Envelope& clear = arrival.envelope;
   const Loan loan = loan_in(arrival.payload);
@@ -279,7 +268,7 @@ void Engine::on_clear(const Arrival& arrival) {
   operation->timed = (clear.flags & kEnvelopeTimes) != 0;
   operation->lent = false;
   operation->state = std::move(cleared);
-  if (!step_send(*operation, index)) activate(*operation, index);
+  set_off(*operation, index);
 }
 
 void Engine::on_taken(const Arrival& arrival) {
@@ -314,9 +303,9 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
                   ring_fill(cleared.accepted, hosts, parts_.settings), hosts,
                   operation.waits_to_pack() ? std::make_shared<const PackWork>(operation.laid->work) : nullptr,
                   operation.timed});
-  if (operation.piece.kind != KindId::host && cleared.receiver_kind == operation.piece.kind) warn_of_host_memory(operation);
   operation.state = state::Streaming{};
   streams_busy_ = true;
+  if (operation.piece.kind != KindId::host && cleared.receiver_kind == operation.piece.kind) warn_of_host_memory(operation);
 }
 
 // The user's kernel takes its time: the envelope takes its place in the order without the bytes, so that no later message of
@@ -324,6 +313,7 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
 // send is not.
 bool Engine::announce_instead(Operation& operation, state::FillingCell& filling) {
   Envelope announcement = operation.envelope;
+  unused_cells_.reserve(unused_cells_.size() + 1);  // nothing may fail behind the announcement
   announcement.type = EnvelopeType::announce;
   announcement.sender_op = operation.wire;
   if (!peer(operation.peer).link->post(announcement, {})) return false;
@@ -367,6 +357,7 @@ bool Engine::step_unused_cells() {
 
 // True if the operation moved on.
 bool Engine::step_send(Operation& operation, std::uint32_t index) {
+  if (operation.in<state::Failing>()) return fill_place_of(operation, index);
   if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) {
     const auto posted = filling->cell.step(operation.envelope);
     if (!posted.ok()) {

@@ -40,7 +40,8 @@ void Engine::copied(const Operation& operation, const char* what, Bytes size) {
   if (parts_.trace != nullptr) trace_copy(operation, what, size);
 }
 
-void Engine::trace_copy(const Operation& operation, const char* what, Bytes size) {
+// As trace_end().
+void Engine::trace_copy(const Operation& operation, const char* what, Bytes size) try {
   Trace::Span span;
   span.category = category(operation, operation.outcome.tag);
   span.name = what;
@@ -49,9 +50,12 @@ void Engine::trace_copy(const Operation& operation, const char* what, Bytes size
   span.end = Trace::Clock::now();
   span.bytes = static_cast<std::int64_t>(size.value);
   parts_.trace->add(span);
+} catch (const std::bad_alloc&) {
+  return;
 }
 
-void Engine::trace_end(Operation& operation, bool unfinished) {
+// Throws nothing: what there is no memory for is missing in the trace.
+void Engine::trace_end(Operation& operation, bool unfinished) try {
   if (operation.traced.id == 0) return;  // a message that was claimed, and never received
   const Outcome& outcome = operation.outcome;
   const auto* running = std::get_if<state::Running>(&operation.state);
@@ -71,6 +75,8 @@ void Engine::trace_end(Operation& operation, bool unfinished) {
   span.code = outcome.cancelled ? IST_CANCELLED : outcome.status.code();
   span.unfinished = unfinished;
   parts_.trace->add(span);
+  operation.traced.id = 0;
+} catch (const std::bad_alloc&) {
   operation.traced.id = 0;
 }
 

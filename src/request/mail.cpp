@@ -105,11 +105,19 @@ std::uint32_t Mail::news(In& from) {
   return static_cast<std::uint32_t>(std::exchange(from.free, 0)) << kFreeShift | (from.unfit ? kUnfit : 0U);
 }
 
+// Where memory runs out, it is told with the next envelope.
 void Mail::tell(Rank rank, In& from) {
+  const auto free = from.free;
+  const auto open = from.open;
   Envelope note;
   note.type = EnvelopeType::mailbox;
   note.receiver_op = news(from);
-  engine_.post_or_queue(engine_.peer(rank), note);
+  try {
+    engine_.post_or_queue(engine_.peer(rank), note);
+  } catch (const std::bad_alloc&) {
+    from.free = free;
+    from.open = open;
+  }
 }
 
 // Guard DONE_LAST of models/mailbox.pml: whatever looked at the place has done so.

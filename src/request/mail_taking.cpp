@@ -31,7 +31,7 @@ void Mail::receive(Operation& operation, std::uint32_t index, const Envelope& en
   operation.state = std::move(taking);
   engine_.copying(operation);
   if (unfit) note_fit(operation.peer, true);
-  if (!step_taking(operation, index) || !Engine::complete(operation)) engine_.activate(operation, index);
+  engine_.set_off(operation, index);
 }
 
 bool Mail::cleans(const In& from, std::uint32_t place) const { return from.messages / Mailing::kEpoch != from.clean[place]; }

@@ -63,6 +63,9 @@ struct FillingCell {  // send: a device copies into the cell, once the buffer is
   CellSend cell;
   std::optional<std::chrono::steady_clock::time_point> overdue;  // from then on it is announced instead
 };
+struct Failing {  // send: its bytes cannot be read, and its place in the order has to be filled all the same
+  Status why;
+};
 struct Announced {};  // send: the receiver has not cleared it yet
 struct Taken {};      // send: a receive of this same process copies out of its buffer, and ends it
 struct Cleared {      // send: cleared, but the buffer has pending work
@@ -99,6 +102,7 @@ struct Fetching {  // receive: copies from the sender's device memory
   std::shared_ptr<Borrowed> memory;
   Ticket copy;
   AnnouncedAs sender;
+  std::optional<Status> over = std::nullopt;  // of the copy
 };
 struct
     Bouncing {  // receive: comes in parts through memory of this library's own, from the second half of which every other one
@@ -136,6 +140,7 @@ struct Streaming {              // send, receive: in the pair's ring
   std::uint32_t sender_op = 0;  // of a receive
 };
 struct Posted {};  // receive: no message yet
+struct Met {};     // receive: its message comes again (PeerState::met), since memory ran out before anything was done of it
 struct EmptyingCell {
   CellReceive cell;
 };                               // receive: a device copies out of the cell
@@ -147,6 +152,7 @@ struct Delivering {              // receive: kept or same-process bytes on their
 };
 struct Unpacking {  // receive: its bytes are in the block, and on their way to where they belong
   Ticket kernel;
+  bool begun = false;     // the kernel
   std::int64_t done = 0;  // bytes, by the processor
 };
 struct Readying {  // receive: matched an announced message, but the buffer has pending work, or it waits for a block
@@ -200,11 +206,11 @@ struct Put {
 
 // What is touched of a small message's receive stands together, behind the state, whose own mark is its last word.
 struct Operation {
-  using State =
-      std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared, state::Putting,
-                   state::Parted, state::Fetching, state::Bouncing, state::SendingMail, state::TakingMail, state::Streaming,
-                   state::Posted, state::EmptyingCell, state::Delivering, state::Unpacking, state::Readying, state::Reading,
-                   state::Claimed, state::Persistent, state::Running, state::Leaving, state::Done>;
+  using State = std::variant<state::Queued, state::FillingCell, state::Failing, state::Announced, state::Taken,
+                             state::Cleared, state::Putting, state::Parted, state::Fetching, state::Bouncing,
+                             state::SendingMail, state::TakingMail, state::Streaming, state::Posted, state::Met,
+                             state::EmptyingCell, state::Delivering, state::Unpacking, state::Readying, state::Reading,
+                             state::Claimed, state::Persistent, state::Running, state::Leaving, state::Done>;
   Envelope envelope;          // of the send
   std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
   std::chrono::steady_clock::duration copying{};  // if timed
@@ -280,6 +286,7 @@ struct Operation {
   // One bit per state.
   static const std::uint32_t kNothingToDestroy;
 };
+static_assert(std::is_nothrow_move_constructible_v<Operation::State>);  // no change of state is lost half way
 inline constexpr std::uint32_t Operation::kNothingToDestroy =
     Operation::nothing_to_destroy(std::make_index_sequence<std::variant_size_v<Operation::State>>{});
 

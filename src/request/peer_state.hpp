@@ -69,6 +69,7 @@ struct PeerState {
   std::optional<Inviter> inviter;  // where the link has a place for it
   std::optional<Guest> guest;
   std::optional<std::uint32_t> invited;
+  std::optional<std::uint32_t> met;  // the receive that its next message belongs to (state::Met)
   bool puts_here = false;
   std::uint32_t declined = 0, since_invited = 0;
   int ahead = 0;       // copies under way into receives that it showed

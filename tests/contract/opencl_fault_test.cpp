@@ -36,11 +36,12 @@ cl_int CL_API_CALL describe(cl_device_id device, cl_device_info what, std::size_
 }
 
 std::atomic<int> rows_refused{0};
+std::atomic<cl_int> rows_error{CL_INVALID_OPERATION};
 cl_int CL_API_CALL read_rows_or_fail(cl_command_queue queue, cl_mem memory, cl_bool blocks, const std::size_t* at,
                                      const std::size_t* to, const std::size_t* region, std::size_t row, std::size_t plane,
                                      std::size_t to_row, std::size_t to_plane, void* host, cl_uint waits,
                                      const cl_event* list, cl_event* done) {
-  if (rows_refused > 0) return ++rows_refused, CL_INVALID_OPERATION;
+  if (rows_refused > 0) return ++rows_refused, rows_error.load();
   return (*OpenclApi::get())
       ->clEnqueueReadBufferRect(queue, memory, blocks, at, to, region, row, plane, to_row, to_plane, host, waits, list,
                                 done);
@@ -49,7 +50,7 @@ cl_int CL_API_CALL write_rows_or_fail(cl_command_queue queue, cl_mem memory, cl_
                                       const std::size_t* from, const std::size_t* region, std::size_t row, std::size_t plane,
                                       std::size_t from_row, std::size_t from_plane, const void* host, cl_uint waits,
                                       const cl_event* list, cl_event* done) {
-  if (rows_refused > 0) return ++rows_refused, CL_INVALID_OPERATION;
+  if (rows_refused > 0) return ++rows_refused, rows_error.load();
   return (*OpenclApi::get())
       ->clEnqueueWriteBufferRect(queue, memory, blocks, at, from, region, row, plane, from_row, from_plane, host, waits,
                                  list, done);
@@ -232,6 +233,15 @@ TEST_F(OpenclFault, rows_that_the_driver_refuses_go_by_a_block) {
                         true};
     ASSERT_EQ(kind_->refuses_rows(work) == nullptr, !unpacks);
     rows_refused = 1;
+    if (!unpacks) {
+      rows_error = CL_OUT_OF_RESOURCES;
+      const auto failed = kind_->pack_bytes(work, Ticket{});
+      EXPECT_FALSE(failed.ok());
+      EXPECT_NE(failed.status().text().find("CL_OUT_OF_RESOURCES"), std::string::npos) << failed.status().text();
+      EXPECT_EQ(kind_->refuses_rows(work), nullptr) << "that was no refusal";
+      rows_error = CL_INVALID_OPERATION;
+      rows_refused = 1;
+    }
     wait(must(kind_->pack_bytes(work, Ticket{})));
     EXPECT_EQ(rows_refused, unpacks ? 1 : 2) << "refused once, and not asked again";
     rows_refused = 0;

@@ -1,17 +1,23 @@
 // A message whose receive is not there yet is kept; where memory runs out at that moment it stays where it is, and comes later, in its turn.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <limits>
-#include <new>
+#include <cstring>
 
+#include "base/trace.hpp"
+#include "little_memory.hpp"
+#include "path/slot_ring.hpp"
+#include "protocol/pipelined.hpp"
 #include "staged_engine.hpp"
 
-namespace {
+namespace ist::test {
 
-constexpr int kEnough = std::numeric_limits<int>::max();
-int left = kEnough;  // times that memory is given
-int refused = 0;     // times that it is not, before
+int left = kEnough;
+int refused = 0;
 
-}  // namespace
+}  // namespace ist::test
+
+using ist::test::kEnough, ist::test::left, ist::test::refused;
 
 // In place of the C++ library's; sanitizers see the C library's.
 [[gnu::noinline]] void* operator new(std::size_t size) {
@@ -29,21 +35,9 @@ namespace {
 
 class Keeping : public StagedEngine {
  protected:
-  // Calls that move messages, the first of which gets memory once, the next one twice and so on, until all is done that can be. How many ran out of it.
+  // Looks until all is done that can be. How many ran out of memory.
   int look_with_little_memory() {
-    int failed = 0;
-    for (int given = 0; given < 100; ++given) {
-      left = given;
-      try {
-        engine_->progress();
-        left = kEnough;
-        return failed;
-      } catch (const std::bad_alloc&) {
-        left = kEnough;
-        ++failed;
-      }
-    }
-    return failed;
+    return with_little_memory([this] { engine_->progress(); });
   }
   // By one clearance, of all the room there is.
   void expect_asked(const Receive& receive) {
@@ -69,6 +63,16 @@ class Keeping : public StagedEngine {
       EXPECT_TRUE(outcome(receive).ok());
     }
   }
+  void expect_truncated(const Receive& receive) {
+    ASSERT_TRUE(over(receive));
+    EXPECT_EQ(0, std::memcmp(kLong, receive.buffer.data(), receive.buffer.size()));
+    const Status found = outcome(receive);
+    EXPECT_EQ(IST_ERR_TRUNCATE, found.code());
+    const std::size_t once = found.text().find("met a receive of 16 bytes");
+    EXPECT_NE(std::string::npos, once) << found.text();
+    EXPECT_EQ(std::string::npos, found.text().find("met a receive of", once + 1)) << found.text();
+  }
+  static constexpr const char* kLong = "more than sixteen bytes";
 };
 
 TEST_F(Keeping, WhatCannotBeKeptStaysInItsSlot) {
@@ -167,6 +171,149 @@ TEST_F(Keeping, WhatIsAnnouncedAheadOfItsReceiveIsAskedForOnce) {
     look_with_little_memory();
     expect_asked(receive);
   }
+}
+
+TEST_F(Keeping, WhatIsTooLongForItsReceiveIsTruncatedOnceThereIsMemoryToSaySo) {
+  for (const bool in_cell : {false, true}) {
+    Receive receive;
+    ASSERT_TRUE(start(receive, in_cell ? kAnySource : 0).ok());
+    path_->publish(Rank{0}, announced_++, kLong, in_cell);
+    path_->publish(Rank{0}, announced_++, "second");
+    EXPECT_GT(look_with_little_memory(), 2);
+    expect_truncated(receive);
+    EXPECT_EQ(in_cell ? 1 : 0, path_->released);
+    expect_in_order({"second"});
+  }
+}
+
+TEST_F(Keeping, WhatWaitsForMemoryToBeTruncatedHasMetItsReceive) {
+  Receive receive;
+  ASSERT_TRUE(start(receive, kAnySource).ok());
+  path_->publish(Rank{0}, 0, kLong);
+  refused = 1;
+  EXPECT_THROW(engine_->progress(), std::bad_alloc);
+  EXPECT_FALSE(over(receive));
+  EXPECT_TRUE(engine_->must_poll()) << "nothing else would look for it";
+  engine_->cancel(receive.id);
+  EXPECT_FALSE(over(receive)) << "what has met a message cannot be cancelled";
+  look();
+  expect_truncated(receive);
+}
+
+TEST_F(Keeping, WhatIsTooLongAndThereAheadOfItsReceiveStaysUntilThereIsMemory) {
+  path_->publish(Rank{0}, 0, kLong);
+  path_->publish(Rank{0}, 1, "second");
+  look();
+  Receive receive;
+  EXPECT_GT(with_little_memory([&] { ASSERT_TRUE(start(receive, 0).ok()); }), 2);
+  expect_truncated(receive);
+  expect_in_order({"second"});
+}
+
+TEST_F(Keeping, WhatAMatchedProbeFoundStaysUntilThereIsMemory) {
+  path_->publish(Rank{0}, 0, kLong);
+  look();
+  const auto message = engine_->claim(0, kTag, Scope{kContext, nullptr});
+  ASSERT_TRUE(message.ok() && message->value != 0);
+  Receive receive;
+  receive.id = *message;
+  const Piece piece = host_piece(receive.buffer.data(), Bytes{receive.buffer.size()});
+  EXPECT_GT(with_little_memory([&] { ASSERT_TRUE(engine_->receive_claimed(receive.id, piece).ok()); }), 0);
+  expect_truncated(receive);
+}
+
+// A receive that is not started takes no message, however far its start came: here to what a rank left behind.
+TEST_F(Keeping, AReceiveThatThereIsNoMemoryToStartTakesNoMessage) {
+  path_->publish(Rank{2}, 0, "other");
+  path_->publish(Rank{0}, 0, "first");
+  board_.mark(Rank{0}, AbortBoard::Fate::left);
+  Receive receive;
+  EXPECT_GT(with_little_memory([&] { ASSERT_TRUE(start(receive, 0).ok()); }), 2);
+  ASSERT_TRUE(over(receive));
+  EXPECT_EQ("first", receive.text());
+}
+
+// Its place in the order is another one's, or whoever comes after it would be waited for in vain.
+TEST_F(Keeping, ASendThatThereIsNoMemoryForTakesNoPlace) {
+  std::array<char, 8> out{};
+  bool done = false;
+  const Piece piece = host_piece(out.data(), Bytes{out.size()});
+  const auto send = [&] { return engine_->start_send(piece, Rank{0}, kTag, Scope{kContext, nullptr}, &done); };
+  EXPECT_GT(with_little_memory([&] { ASSERT_TRUE(send().ok()); }), 1);
+  path_->only_link().takes = true;
+  ASSERT_TRUE(send().ok());
+  look();
+  const std::vector<Envelope>& all = path_->only_link().all;
+  ASSERT_EQ(2U, all.size());
+  for (std::uint32_t i = 0; i < 2; ++i) EXPECT_EQ(i, all[i].sequence);
+}
+
+TEST_F(Keeping, ASendThatThereIsNoMemoryToTakeBackStays) {
+  constexpr std::uint32_t kSends = 20;  // of which some find no memory for what they leave behind
+  std::array<char, 8> out{};
+  int failed = 0;
+  for (std::uint32_t i = 0; i < kSends; ++i) {
+    bool done = false;
+    path_->only_link().takes = true;
+    const auto sent =
+        engine_->start_send(host_piece(out.data(), Bytes{out.size()}), Rank{0}, kTag, Scope{kContext, nullptr}, &done);
+    ASSERT_TRUE(sent.ok() && !done);
+    path_->only_link().takes = false;
+    failed += with_little_memory([&] { engine_->cancel(*sent); });
+    EXPECT_TRUE(engine_->take(*sent).cancelled);
+  }
+  EXPECT_GT(failed, 0);
+  path_->only_link().takes = true;
+  look();
+  std::vector<std::uint32_t> places;
+  for (const Envelope& each : path_->only_link().all) places.push_back(each.sequence);
+  std::sort(places.begin(), places.end());
+  ASSERT_EQ(std::size_t{2 * kSends}, places.size());
+  for (std::uint32_t i = 0; i < places.size(); ++i) EXPECT_EQ(i, places[i]);
+}
+
+// What a world failed of is not forgotten, because a later look has no memory.
+TEST_F(Keeping, AFailedWorldStaysSo) {
+  board_.mark(Rank{0}, AbortBoard::Fate::dead);
+  look();
+  const auto alone = std::make_shared<const Group>(std::vector{kMe}, kRanks, "alone");
+  EXPECT_EQ(IST_ERR_PEER_DEAD, engine_->check_source(kAnySource, alone.get()).code());
+  path_->publish(Rank{2}, 0, "first");
+  board_.mark(Rank{2}, AbortBoard::Fate::left);
+  refused = 1;
+  EXPECT_THROW(engine_->progress(), std::bad_alloc);
+  EXPECT_EQ(IST_ERR_PEER_DEAD, engine_->check_source(kAnySource, alone.get()).code());
+  look();
+  EXPECT_EQ(IST_ERR_PEER_DEAD, engine_->check_source(kAnySource, alone.get()).code());
+}
+
+// Of two messages that a ring brought; a trace takes memory as each of them ends.
+TEST_F(Keeping, WhatARingBroughtIsOverOnce) {
+  const std::string file = testing::TempDir() + "keeping_trace_%r.json";
+  const auto trace = std::move(Trace::open(file, kMe)).value();
+  make_engine(trace.get());
+  StagedRing ring;
+  path_->only_link().ring = &ring.reader;
+  std::array<Receive, 2> receives;
+  std::array<std::array<char, 16>, 2> sent{};
+  path_->only_link().takes = true;
+  RingSender sender{*kinds_, ring.writer, 4};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(start(receives[i], 0).ok());
+    path_->announce(Rank{0}, i, sent[i].size());
+    look();
+    sent[i].fill(static_cast<char>('a' + i));
+    sender.add({i, receives[i].id.wire(), host_piece(sent[i].data(), Bytes{sent[i].size()}), Bytes{64}, true});
+  }
+  std::vector<Finished> ended;
+  while (!sender.idle()) sender.step(ended);
+  look_with_little_memory();
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(over(receives[i]));
+    EXPECT_EQ(sent[i], receives[i].buffer);
+    EXPECT_TRUE(outcome(receives[i]).ok());
+  }
+  EXPECT_EQ(2U, engine_->traffic(Rank{0}).received[static_cast<std::size_t>(Way::ring)].messages);
 }
 
 TEST_F(Keeping, WhatIsUnderWayMovesOnMeanwhile) {

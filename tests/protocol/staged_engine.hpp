@@ -1,6 +1,6 @@
 // An engine without a world: one path, which shows what the test publishes, when the test wants it.
 //
-// Who calls this : last_messages_test.cpp, keeping_test.cpp.
+// Who calls this : last_messages_test.cpp, keeping_test.cpp, keeping_devices_test.cpp.
 // Threads        : one.
 // Ownership      : owns the engine and its path.
 // Errors         : the engine's.
@@ -30,6 +30,8 @@ inline constexpr std::uint32_t kContext = 7;
 class NoLink final : public Link {
  public:
   bool takes = false;
+  bool lends_memory = false;
+  SlotRingReader* ring = nullptr;  // from the peer
   int taken = 0;
   std::vector<Envelope> all;  // of those
   NoLink() { all.reserve(64); }
@@ -45,7 +47,17 @@ class NoLink final : public Link {
   void post_cell(const Cell&, const Envelope&, Bytes) override {}
   void return_cell(const Cell&) override {}
   Result<SlotRingWriter*> outgoing() override { return static_cast<SlotRingWriter*>(nullptr); }
-  Result<SlotRingReader*> incoming() override { return static_cast<SlotRingReader*>(nullptr); }
+  Result<SlotRingReader*> incoming() override { return ring; }
+  bool lends() const override { return lends_memory; }
+};
+
+// Both ends of one.
+struct StagedRing {
+  SlotRingLayout layout{4, Bytes{4096}};
+  std::vector<std::byte> memory = std::vector<std::byte>(layout.total().value + 4096);
+  std::byte* begin = memory.data() + (4096 - reinterpret_cast<std::uintptr_t>(memory.data()) % 4096) % 4096;
+  SlotRingWriter writer{begin, layout, nullptr, layout.total()};
+  SlotRingReader reader{begin, layout, nullptr};
 };
 
 // Shows what the test publishes, when the test wants it.
@@ -70,6 +82,11 @@ class StagedPath final : public Path {
     envelope.bytes = bytes;
     envelope.sender_op = number + 1;
   }
+  // Beside all messages.
+  void say(Rank from, const Envelope& envelope, std::span<const std::byte> payload = {}) {
+    messages_.push_back({from, envelope, {reinterpret_cast<const char*>(payload.data()), payload.size()}, false});
+  }
+  Envelope& last() { return messages_.back().envelope; }
   std::string_view name() const override { return "staged"; }
   Link* link(Rank) override { return &link_; }
   NoLink& only_link() { return link_; }
@@ -118,8 +135,11 @@ class StagedEngine : public testing::Test {
     auto path = std::make_unique<StagedPath>();
     path_ = path.get();
     paths_.push_back(std::move(path));
+    make_engine();
+  }
+  void make_engine(Trace* trace = nullptr) {
     engine_ = std::make_unique<Engine>(
-        Engine::Parts{kMe, settings_, *kinds_, pool_, paths_, board_, {"rank 0", "rank 1", "rank 2"}, {}, nullptr});
+        Engine::Parts{kMe, settings_, *kinds_, pool_, paths_, board_, {"rank 0", "rank 1", "rank 2"}, {}, trace});
   }
   struct Receive {
     std::array<char, 16> buffer{};

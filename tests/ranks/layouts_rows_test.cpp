@@ -174,8 +174,17 @@ int refused_to_the_host(const Here& here, ist_kind sender, ist_kind receiver) {
   };
   const Carried before = pair.carry(out, in, 51);
   check.that(before.rows[device] > 1 && before.launches[device] == 0, "rows while they are not refused: " + before.text());
-  if (here.rank == 0 && device == 0) check.that(!explained(), "nothing is refused yet");
   if (here.rank == device) break_call("cuMemcpy3DAsync_v2", 1);
+  const Carried failed = pair.carry(out, in, 54);
+  heal();
+  check.that(failed.code[device] == IST_ERR_DEVICE && failed.launches[device] == 0,
+             "another error is told, and no refusal: " + failed.text());
+  if (here.rank == 0 && device == 0) check.that(!explained(), "nothing is refused yet");
+  const Carried again = pair.carry(out, in, 55);
+  check.that(again.code[0] == IST_OK && again.rows[device] > 1 && again.launches[device] == 0,
+             "rows go on behind another error: " + again.text());
+  if (here.rank == device)
+    break_call("cuMemcpy3DAsync_v2", 1, device == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED);
   const Carried refused = pair.carry(out, in, 52);
   heal();
   check.that(refused.code[0] == IST_OK && refused.code[1] == IST_OK && refused.launches[device] > 0,
@@ -214,7 +223,7 @@ TEST(LayoutRows, ArePackedAnotherWayWhereTheDriverRefusesTheCopy) {
         check.ok(ist_memory_copy(here.world, unpacks ? packed : laid, ist_host(sent.data()), reach), "what is there");
         check.ok(ist_memory_copy(here.world, unpacks ? laid : packed, ist_host(wrong.data()), reach), "what is not");
         const std::uint64_t tried = calls("cuMemcpy3DAsync_v2");
-        break_call("cuMemcpy3DAsync_v2", 0);
+        break_call("cuMemcpy3DAsync_v2", 0, CUDA_ERROR_INVALID_VALUE);
         check.ok(unpacks ? ist_unpack(here.world, packed, 0, IST_TO_END, laid, 1, form->get())
                          : ist_pack(here.world, laid, 1, form->get(), 0, IST_TO_END, packed),
                  "a pack whose rows are refused");

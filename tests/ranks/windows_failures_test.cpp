@@ -71,10 +71,9 @@ class WindowLinks : public testing::TestWithParam<const char*> {};
 
 constexpr std::uint64_t kServed = 300032;  // bytes that are put, and behind them words
 
-void kernels_are_told(ist_window window, const Here& here, Checks& check) {
+void kernels_are_told(ist_window window, const Here& here, Checks& check, std::vector<std::string> why) {
   const int other = 1 - here.rank;
-  const std::vector<std::string> why{"does not reach the memory of PE " + std::to_string(other),
-                                     "the link between cuda device " + std::to_string(here.rank), "is off", "IST_KIND_HOST"};
+  why.insert(why.end(), {"does not reach the memory of PE " + std::to_string(other), "IST_KIND_HOST"});
   ist_window_view view{};
   void* remote = &view;
   check.fails(ist_window_view_of(window, &view), IST_ERR_UNREACHABLE, why, "a view");
@@ -103,28 +102,53 @@ void put_and_get(ist_window window, std::uint64_t round, const Here& here, Check
   check.ok(ist_barrier(here.comm), "barrier");
 }
 
-// What hosts ask for in memory that their device does not reach, the PE whose it is does; kernels are told, with both ends, before one starts.
+// What hosts ask for in memory that their device does not reach, the PE whose it is does; kernels are told why before one starts.
+void check_served(const Here& here, Checks& check, const std::vector<std::string>& why) {
+  Buffer memory(here, kServed + 64, IST_KIND_CUDA, here.rank);
+  memory.fill(Data(kServed + 64, 0));
+  ist_window window = IST_WINDOW_NULL;
+  check.ok(ist_window_create(here.comm, memory.get(), kServed + 64, &window), "a window");
+  kernels_are_told(window, here, check, why);
+  check.ok(ist_barrier(here.comm), "barrier");
+  for (std::uint64_t round = 1; round <= 3; ++round) put_and_get(window, round, here, check);
+  const int other = 1 - here.rank;
+  std::uint64_t sum = 0;
+  check.fails(ist_window_atomic64(window, IST_ATOMIC_ADD, kServed + 4, 3, nullptr, other), IST_ERR_ARGUMENT,
+              {"must be a multiple of that"}, "a word between two");
+  check.ok(ist_window_atomic64(window, IST_ATOMIC_FETCH, kServed + 8, 0, &sum, other), "fetch");
+  check.that(sum == 18, "the sum is " + std::to_string(sum));
+  check.ok(ist_window_free(&window), "free");
+}
+
 TEST_P(WindowLinks, ThatCannotBeBelievedAreServed) {
   NEEDS_FAKE_DRIVER();
   const Variables links{{"FAKE_CUDA_LINKS", GetParam()}, {"FAKE_CUDA_DEVICES", "2"}};
   expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
     Checks check{here};
-    Buffer memory(here, kServed + 64, IST_KIND_CUDA, here.rank);
-    memory.fill(Data(kServed + 64, 0));
-    ist_window window = IST_WINDOW_NULL;
-    check.ok(ist_window_create(here.comm, memory.get(), kServed + 64, &window), "a window");
-    kernels_are_told(window, here, check);
-    check.ok(ist_barrier(here.comm), "barrier");
-    for (std::uint64_t round = 1; round <= 3; ++round) put_and_get(window, round, here, check);
-    const int other = 1 - here.rank;
-    std::uint64_t sum = 0;
-    check.fails(ist_window_atomic64(window, IST_ATOMIC_ADD, kServed + 4, 3, nullptr, other), IST_ERR_ARGUMENT,
-                {"must be a multiple of that"}, "a word between two");
-    check.ok(ist_window_atomic64(window, IST_ATOMIC_FETCH, kServed + 8, 0, &sum, other), "fetch");
-    check.that(sum == 18, "the sum is " + std::to_string(sum));
-    check.ok(ist_window_free(&window), "free");
+    check_served(here, check, {"the link between cuda device " + std::to_string(here.rank), "is off"});
     return check.wrong();
   }));
+}
+
+std::uint64_t opened() { return driver_call<decltype(&::fake_cuda_calls)>("fake_cuda_calls")("cuIpcOpenMemHandle_v2"); }
+
+// Also where one of two PEs alone says so: neither is its memory opened, nor does it open the other one's.
+TEST(WindowDevices, AreServedWhereNoMemoryIsToBeOpened) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set{{"FAKE_CUDA_DEVICES", "2"}};
+  for (const int who : {0, 1, 2})
+    expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+      Checks check{here};
+      Here there = here;
+      const bool never = who == here.rank || who == 2;
+      check.ok(ist_world_create_configured(never ? "device_ipc=never" : "", &there.world), "a world");
+      check.ok(ist_world_comm(there.world, &there.comm), "its communicator");
+      const std::uint64_t before = opened();
+      check_served(there, check, {"ISTHMUS_DEVICE_IPC is never, as PE " + std::to_string(who == 2 ? here.rank : who)});
+      check.that(opened() == before, "nothing is opened");
+      check.ok(ist_world_destroy(&there.world), "destroy");
+      return check.wrong();
+    }));
 }
 
 // No thread of the library's own is allowed then.

@@ -198,7 +198,10 @@ Status Window::let_go(const char* call) {
   return agree(call, {});
 }
 
+bool Window::opens_nothing() const { return world().settings().device_ipc == "never"; }
+
 Status Window::lend_to(int pe, Lending& lending, Loan& loan) {
+  if (opens_nothing()) return {};  // no loan: this PE serves its memory
   const Rank borrower = rank_of(Pe{pe});
   const auto lent = lending.lend(own_, borrower, LoanFor::keeping);
   if (!lent)
@@ -211,6 +214,11 @@ Status Window::lend_to(int pe, Lending& lending, Loan& loan) {
 Status Window::borrow_from(int pe, Lending& lending, const Loan& loan) {
   const Rank lender = rank_of(Pe{pe});
   Part& theirs = part(Pe{pe});
+  if (opens_nothing() || loan.allocation == 0) {
+    const int whose = opens_nothing() ? this->pe() : pe;
+    theirs.unreached = {IST_ERR_UNREACHABLE, "ISTHMUS_DEVICE_IPC is never, as " + pe_text(whose) + " is set"};
+    return {};
+  }
   lending.hear(loan, lender);
   auto kept = lending.keep(loan, lender, own_, theirs.bytes);
   if (kept.status().code() == IST_ERR_UNREACHABLE) {

@@ -86,6 +86,8 @@ class Window final : public Team {
   Status map_devices();
   // What another process needs to open this PE's memory; the rank may be given none.
   Status lend_to(int pe, Lending& lending, Loan& loan);
+  // Neither are others' device memory opened here nor this PE's elsewhere.
+  bool opens_nothing() const;
   Status borrow_from(int pe, Lending& lending, const Loan& loan);
   // Where somebody does not reach another one's.
   Status serve();

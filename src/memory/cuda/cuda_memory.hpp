@@ -250,7 +250,8 @@ class CudaKind : public MemoryKind,
   Result<Ticket> start_relay(CudaContext& context, const PackWork& from, const PackWork& to, const Ticket& after);
   // cuda_rows.cpp: one side may be host memory, or another rank's that this context has mapped.
   Result<Ticket> rows_over_bus(const PackWork& work, const Ticket& after);
-  Result<Ticket> start_rows(CudaContext& context, const PackWork& work, const Ticket& after);
+  // `refused`: set where the error is the driver's refusal of such copies.
+  Result<Ticket> start_rows(CudaContext& context, const PackWork& work, const Ticket& after, bool* refused = nullptr);
   Result<Ticket> start_rows(CudaContext& context, const PackWork& from, const PackWork& to, const Ticket& after);
   struct RowEnds;
   Result<Ticket> start_rows(CudaContext& context, const RowEnds& ends, const std::vector<RowCopy>& copies,

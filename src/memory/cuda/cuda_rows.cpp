@@ -14,7 +14,8 @@ struct CudaKind::RowEnds {
   End memory, other;
   bool into_memory = false;
   CopyDirection direction = CopyDirection::between_devices;
-  std::string said;  // in an error
+  std::string said;         // in an error
+  bool* refused = nullptr;  // where to say that the error is a refusal of such copies, if anybody asks
 };
 
 namespace {
@@ -27,6 +28,9 @@ CopyDirection direction_between(bool to_host, bool from_host) {
   if (to_host) return CopyDirection::out_of_device;
   return from_host ? CopyDirection::into_device : CopyDirection::between_devices;
 }
+
+// Of what it is asked for, and no error of the device or of work before.
+bool is_refusal(CUresult result) { return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED; }
 
 }  // namespace
 
@@ -61,12 +65,14 @@ Result<Ticket> CudaKind::rows_over_bus(const PackWork& work, const Ticket& after
   if (refused_rows_.why() != nullptr && work.memory.kind != KindId::host) return refused_rows_.by_block(*this, work, after);
   Result<CudaContext*> context = context_of(on_device);
   if (!context.ok()) return context.status();
-  auto rows = start_rows(**context, work, after);
-  return rows.ok() ? std::move(rows) : refused_rows_.instead(*this, work, after, rows.status());
+  bool refused = false;
+  auto rows = start_rows(**context, work, after, &refused);
+  return refused ? refused_rows_.instead(*this, work, after, rows.status()) : std::move(rows);
 }
 
-Result<Ticket> CudaKind::start_rows(CudaContext& context, const PackWork& work, const Ticket& after) {
+Result<Ticket> CudaKind::start_rows(CudaContext& context, const PackWork& work, const Ticket& after, bool* refused) {
   RowEnds ends;
+  ends.refused = refused;
   ends.memory = {start_of(work.memory, work.origin), work.memory.kind == KindId::host};
   ends.other = {start_of(work.packed, 0), work.packed.kind == KindId::host};
   ends.into_memory = work.unpacks;
@@ -105,6 +111,7 @@ Result<Ticket> CudaKind::start_rows(CudaContext& context, const RowEnds& ends, c
     call = "cuMemcpy3DAsync";
     result = copy_rows(ends, *rows, route->stream);
     moved |= result == CUDA_SUCCESS;
+    if (ends.refused != nullptr) *ends.refused = is_refusal(result);
   }
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";

@@ -13,6 +13,7 @@
 
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "memory/memory_kind.hpp"
@@ -75,8 +76,11 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Result<Piece> create(cl_context context, int device, Bytes size);
   Result<Ticket> enqueue(cl_command_queue queue, const Piece& to, const Piece& from, cl_event after);
   Result<Ticket> pack_rows(const PackWork& work, const Ticket& after);
-  Result<Ticket> start_rows(const PackWork& work, const Ticket& after);
-  Status enqueue_rows(cl_command_queue queue, const PackWork& work, const RowCopy& rows, cl_event after, cl_event* done);
+  // `refused`: the error is the driver's refusal of such copies.
+  Result<Ticket> start_rows(const PackWork& work, const Ticket& after, bool& refused);
+  // The call, and its error.
+  std::pair<const char*, cl_int> enqueue_rows(cl_command_queue queue, const PackWork& work, const RowCopy& rows,
+                                              cl_event after, cl_event* done);
   Result<cl_event> wait_for(const Ticket& after, cl_context context);
   // The ticket of a command that was enqueued, which is sent to the device.
   Result<Ticket> promise(cl_command_queue queue, cl_event done, const Piece& to, const Piece& from);

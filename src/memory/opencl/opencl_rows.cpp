@@ -21,6 +21,9 @@ struct Side {
   std::size_t row, plane;
 };
 
+// Of what it is asked for, and no error of the device or of work before.
+bool is_refusal(cl_int error) { return error == CL_INVALID_VALUE || error == CL_INVALID_OPERATION; }
+
 }  // namespace
 
 const char* OpenclKind::refuses_rows(const PackWork& work) {
@@ -41,12 +44,13 @@ Result<Ticket> OpenclKind::pack_rows(const PackWork& work, const Ticket& after) 
   if (refused_rows_.why() != nullptr && work.memory.kind != KindId::host) return refused_rows_.by_block(*this, work, after);
   if (const char* const why = refuses_rows(work))
     return Status{IST_ERR_UNSUPPORTED, std::string{"rows by rectangles: "} + why};
-  auto rows = start_rows(work, after);
-  return rows.ok() ? std::move(rows) : refused_rows_.instead(*this, work, after, rows.status());
+  bool refused = false;
+  auto rows = start_rows(work, after, refused);
+  return refused ? refused_rows_.instead(*this, work, after, rows.status()) : std::move(rows);
 }
 
 // One event after the other: the last one stands for all of them.
-Result<Ticket> OpenclKind::start_rows(const PackWork& work, const Ticket& after) {
+Result<Ticket> OpenclKind::start_rows(const PackWork& work, const Ticket& after, bool& refused) {
   const bool in_rows = work.memory.kind == KindId::opencl;
   const Piece& on_device = in_rows ? work.memory : work.packed;
   const auto context = contexts_.context_of(memory_of(on_device));
@@ -61,7 +65,10 @@ Result<Ticket> OpenclKind::start_rows(const PackWork& work, const Ticket& after)
   bool moved = false;
   for (const RowCopy& rows : row_copies(*work.form, work.from, work.to)) {
     cl_event done = nullptr;
-    started = enqueue_rows(*queue, work, rows, last, &done);
+    const auto [call, error] = enqueue_rows(*queue, work, rows, last, &done);
+    refused = is_refusal(error);
+    started = opencl_status(error, std::string{call} + " of " + std::to_string(rows.height * rows.depth) + " rows of " +
+                                       std::to_string(rows.width) + " bytes");
     if (!started.ok()) break;
     if (last) api_.clReleaseEvent(last);
     last = done;
@@ -73,8 +80,8 @@ Result<Ticket> OpenclKind::start_rows(const PackWork& work, const Ticket& after)
   return started;
 }
 
-Status OpenclKind::enqueue_rows(cl_command_queue queue, const PackWork& work, const RowCopy& rows, cl_event after,
-                                cl_event* done) {
+std::pair<const char*, cl_int> OpenclKind::enqueue_rows(cl_command_queue queue, const PackWork& work, const RowCopy& rows,
+                                                        cl_event after, cl_event* done) {
   const Side memory(work.memory, work.origin, rows.memory), other(work.packed, 0, rows.other);
   const std::array<std::size_t, 3> region{static_cast<std::size_t>(rows.width), static_cast<std::size_t>(rows.height),
                                           static_cast<std::size_t>(rows.depth)};
@@ -94,8 +101,7 @@ Status OpenclKind::enqueue_rows(cl_command_queue queue, const PackWork& work, co
                                           region.data(), to.row, to.plane, from.row, from.plane,
                                           reinterpret_cast<const void*>(from_piece.object), waits, list, done);
   }
-  return opencl_status(error, std::string{call} + " of " + std::to_string(rows.height * rows.depth) + " rows of " +
-                                  std::to_string(rows.width) + " bytes");
+  return {call, error};
 }
 
 }  // namespace ist

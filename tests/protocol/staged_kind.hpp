@@ -1,0 +1,106 @@
+// An invented device whose copies are over at once, take memory of the host, and go wherever this process's memory is: what a rank
+// lends is its own memory. For tests of what becomes of messages where memory runs out.
+//
+// Who calls this : keeping_devices_test.cpp.
+// Threads        : one.
+// Ownership      : nothing; pieces are views of the test's data. A block is the test's, too.
+// Errors         : std::bad_alloc.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memory/kinds.hpp"
+#include "memory/lending.hpp"
+
+namespace ist::test {
+
+class StagedKind final : public MemoryKind, public Lending {
+ public:
+  static constexpr KindId kId = KindId::opencl;
+  static Piece piece_of(const void* address, std::size_t size) {
+    Piece piece = host_piece(address, Bytes{size});
+    piece.kind = kId;
+    piece.device = 0;
+    return piece;
+  }
+  static Loan loan_of(const Piece& piece) {
+    Loan loan;
+    loan.allocation = 1;
+    loan.start = piece.object;
+    loan.size = piece.size.value;
+    return loan;
+  }
+  // Lent half by half, in place of buffers; null: those are lent.
+  std::vector<std::byte>* block = nullptr;
+
+  KindId id() const override { return kId; }
+  std::string_view name() const override { return "staged"; }
+  const std::vector<DeviceInfo>& devices() const override { return devices_; }
+  bool copies(KindId to, KindId from) const override { return to == kId || from == kId; }
+  std::optional<Recognised> recognise(const void*) override { return std::nullopt; }
+  Status check(Piece&) override { return {}; }
+  Result<Piece> allocate(int, Bytes) override { return Status{IST_ERR_MEMORY, "an invented kind has no memory"}; }
+  Status release(const Piece&) override { return {}; }
+  Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket&) override {
+    const auto taken = std::make_unique<std::string>("as any driver's");
+    std::memcpy(to.address(), from.address(), to.size.value);
+    return Ticket{};
+  }
+  Result<bool> finished(Ticket&) override { return true; }
+  void drop(std::uint64_t) override {}
+  Lending* lending() override { return this; }
+
+  void set_limit(Bytes) override {}
+  void set_bounce_limit(Bytes) override {}
+  std::optional<Loan> lend(const Piece& piece, Rank, LoanFor) override {
+    return block == nullptr ? std::optional{loan_of(piece)} : std::nullopt;
+  }
+  std::optional<Bounce> bounce(const Piece&, Rank) override {
+    if (block == nullptr) return std::nullopt;
+    Bounce given{std::make_shared<const Piece>(piece_of(block->data(), block->size())), {}};
+    given.loan = loan_of(*given.block);
+    given.loan.part = block->size() / 2;
+    return given;
+  }
+  std::optional<Bounce> part_block(const Piece&, Rank) override { return std::nullopt; }
+  std::shared_ptr<Borrowed> borrow(const Loan&, Rank, const Piece&) override { return std::make_shared<Opened>(); }
+  bool opening(const Loan&, Rank, const Piece&) override { return false; }
+  std::string why_not_lent(const Piece&, Rank) override { return {}; }
+  Result<std::shared_ptr<Borrowed>> keep(const Loan&, Rank, const Piece&, Bytes) override {
+    return Status{IST_ERR_UNSUPPORTED, "an invented kind keeps nothing"};
+  }
+  Status changes_words_of(const Loan&, Rank, const Piece&) override { return {}; }
+  void hear(const Loan&, Rank) override {}
+  Result<Ticket> copy_to(Borrowed&, const Loan& loan, const Piece& from, const Ticket& after) override {
+    return copy(there(loan, from.size), from, after);
+  }
+  Result<Ticket> copy_together(std::span<const LentCopy> copies) override {
+    for (const LentCopy& each : copies) static_cast<void>(copy(there(each.loan, each.from.size), each.from, Ticket{}));
+    return Ticket{};
+  }
+  Result<Ticket> copy_from(Borrowed&, const Loan& loan, const Piece& to, const Ticket& after) override {
+    return copy(to, there(loan, to.size), after);
+  }
+  Result<Ticket> pack_lent(Borrowed&, const Loan&, const PackWork&, const Ticket&) override { return no_layouts(); }
+  Result<Ticket> relay_lent(Borrowed&, const Loan&, const LentForm&, const PackWork&, const Ticket&) override {
+    return no_layouts();
+  }
+  bool serves(const Piece&) override { return true; }
+  bool same_device(const Loan&, const Piece&) override { return false; }
+  std::vector<LinkFacts> try_links() override { return {}; }
+
+ private:
+  struct Opened final : Borrowed {
+    std::byte* base() const override { return nullptr; }
+  };
+  static Piece there(const Loan& loan, Bytes size) {
+    return piece_of(reinterpret_cast<const void*>(loan.start + loan.offset), size.value);
+  }
+  static Status no_layouts() { return {IST_ERR_UNSUPPORTED, "an invented kind packs nothing"}; }
+  std::vector<DeviceInfo> devices_{DeviceInfo{}};
+};
+
+}  // namespace ist::test
