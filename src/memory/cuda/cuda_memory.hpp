@@ -36,6 +36,7 @@ namespace ist {
 
 class CudaGuestStream;
 namespace packing {
+struct Box;
 struct Work;
 }
 
@@ -244,6 +245,7 @@ class CudaKind : public MemoryKind,
   // What packs one work: its kernel, how many blocks of it, and what they are told.
   struct Packer;
   Result<Packer> packer_of(const PackWork& work, CudaContext& context);
+  Result<packing::Box> box_of(const PackWork& work, CudaContext& context);
   // A kernel that is told so, where it was found; and then in its turn. The context must be current.
   struct PackLaunch;
   Result<Ticket> start_packing(CudaContext& context, const PackLaunch& launch, const PackWork& given, const Ticket& after);
