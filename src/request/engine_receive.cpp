@@ -350,7 +350,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   if (operation.timed) clear.flags |= kEnvelopeTimes;
-  from.receiver->expect(clear.receiver_op, to, operation.timed, rows_into_place(operation));
+  from.receiver->expect(clear.receiver_op, to, operation.timed, into_place(operation, from, sender));
   post_or_queue(from, clear, loan.allocation == 0 ? std::span<const std::byte>{} : std::as_bytes(std::span{&loan, 1}));
   if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{announced.sender_op};
   streams_busy_ = true;
