@@ -65,8 +65,11 @@ void refuse_slots(const PackedShape& shape, Price& price) {
   if (!message.same_node) price.refuse("sender and receiver share no memory: they are on two nodes");
 }
 
+// A kernel for each slot would wait for a turn of its own, and copy engines take none (choose.cpp).
 template <class Price>
-void refuse_mapped(const PackedShape& shape, Price& price) {
+void refuse_mapped(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  if (machine.shares_device)
+    price.refuse("another rank has the device, too, and the kernel of each slot would wait for its turn");
   if (shape.no_slots != nullptr) price.refuse(shape.no_slots);
   refuse_slots(shape, price);
 }
@@ -143,7 +146,7 @@ void pack_slots(const PackedShape& shape, const MachineProfile& machine, Price& 
   price.add("kernels that pack into the slots",
             machine.device_copy_alpha + bytes_of(shape) * mapped_byte(shape, to, false, machine));
   if (to != KindId::host) price.add("the last slot's way out", machine.device_copy_alpha);
-  refuse_mapped(shape, price);
+  refuse_mapped(shape, machine, price);
 }
 
 template <class Price>
@@ -191,7 +194,7 @@ void unpack_slots(const PackedShape& shape, const MachineProfile& machine, Price
   price.add("the first slot's way in", from != KindId::host ? machine.device_copy_alpha : 0);
   price.add("kernels that unpack out of the slots",
             machine.device_copy_alpha + bytes_of(shape) * mapped_byte(shape, from, true, machine));
-  refuse_mapped(shape, price);
+  refuse_mapped(shape, machine, price);
 }
 
 // From when the receiver has cleared it on.
@@ -303,7 +306,7 @@ PackingWay through_slots(const PackedShape& shape, KindId other, bool unpacks, c
   const auto offer = [&](PackingWay offered, double seconds) {
     if (seconds < least) way = offered, least = seconds;
   };
-  if (shape.no_slots == nullptr)
+  if (shape.no_slots == nullptr && !machine.shares_device)
     offer(PackingWay::slots, machine.device_copy_alpha + bytes_of(shape) * mapped_byte(shape, other, unpacks, machine));
   if (shape.rows > 0) offer(PackingWay::slot_rows, rows_start(machine) + rows_each(shape, machine) + bus);
   return way;

@@ -85,6 +85,11 @@ MachineProfile slow_mapped() {
   machine.device_mapped_beta = machine.device_mapped_load_beta = 4 * machine.host_copy_beta;
   return machine;
 }
+MachineProfile shared_device() {
+  MachineProfile machine;
+  machine.shares_device = true;
+  return machine;
+}
 MachineProfile slow_mapped_loads() {
   MachineProfile machine;
   machine.device_mapped_beta = machine.device_copy_beta;
@@ -99,6 +104,8 @@ std::vector<PackingCase> cases_of_slots() {
   return {
       {"blocks of 4 bytes to the host, whose slots kernels reach", usual, mapped(to_host(mebibytes(16).value, 4)), kSlots,
        kSlots},
+      {"the same from a device that another rank has, too", shared_device(), mapped(to_host(mebibytes(16).value, 4)), kBlock,
+       kBlock},
       {"blocks of 4 bytes from there", usual, mapped(from_host(mebibytes(16).value, 4)), kSlots, kSlots},
       {"the same over a bus that kernels are slow on", slow_mapped(), mapped(to_host(mebibytes(16).value, 4)), kBlock,
        kBlock},
@@ -272,8 +279,8 @@ TEST(ChoosePacking, ComparesStepsAsItDoesMessages) {
       EXPECT_EQ(rows_within_device(link, machine), of(PackingWay::block_rows, link) < of(PackingWay::block, link)) << block;
       EXPECT_EQ(rows_over_bus(host, machine), of(PackingWay::slot_rows, host) < of(PackingWay::block, host)) << block;
     }
-  for (const MachineProfile& machine :
-       {MachineProfile{}, good_engines(), poor_engines(), slow_mapped(), slow_mapped_loads(), slow_memory()})
+  for (const MachineProfile& machine : {MachineProfile{}, good_engines(), poor_engines(), slow_mapped(), slow_mapped_loads(),
+                                        slow_memory(), shared_device()})
     for (const std::uint64_t block : {1U, 4U, 256U, 65536U, 1U << 20})
       for (const bool reached : {false, true})
         for (const KindId other : {KindId::host, KindId::cuda}) {
