@@ -153,6 +153,8 @@ Explanation explained(const Options& options, const ExplainedMessage& message, c
   const auto layout = [&](std::uint64_t block) {
     ExplainedLayout laid;
     laid.width = static_cast<std::int64_t>(((block | 16) & (~(block | 16) + 1)));
+    const MessageEnd& laid_out = options.blocks != 0 ? message.from : message.to;
+    if (laid_out.kind == KindId::cuda) laid.no_slots = nullptr;
     if (options.size > block)
       laid.rows = static_cast<std::int64_t>((options.size + block - 1) / block);
     else

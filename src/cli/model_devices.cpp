@@ -127,11 +127,18 @@ void measure_bus(const Settings& settings, int rounds, DeviceNotes& notes) {
         "copies");
   const auto rows = measure_rows(session.kinds(), machine.device_copy_beta, machine.device_copy_alpha);
   if (!rows.ok())
-    return notes.built_in("device_pack_beta, device_rows_alpha, device_row_each, device_rows_beta", rows.status().text());
+    return notes.built_in(
+        "device_pack_beta, device_rows_alpha, device_row_each, device_rows_beta, device_mapped_beta, "
+        "device_mapped_load_beta",
+        rows.status().text());
   notes.note(machine.device_pack_beta, "device_pack_beta", rows->kernel_byte);
   notes.note(machine.device_rows_alpha, "device_rows_alpha", rows->start);
   notes.note(machine.device_row_each, "device_row_each", rows->each);
   notes.note(machine.device_rows_beta, "device_rows_beta", rows->byte);
+  if (rows->mapped_byte == 0)
+    return notes.built_in("device_mapped_beta, device_mapped_load_beta", "kernels of the device reach no host memory");
+  notes.note(machine.device_mapped_beta, "device_mapped_beta", rows->mapped_byte);
+  notes.note(machine.device_mapped_load_beta, "device_mapped_load_beta", rows->mapped_load_byte);
 }
 
 // A device on each rank; nothing where that is the same one.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "memory/packing.hpp"
@@ -17,7 +18,7 @@ constexpr std::int64_t kMany = 16384;     // such rows
 constexpr std::int64_t kWide = 64 << 10;  // bytes of a row that costs much
 constexpr std::int64_t kFew = 256;  // such rows, together as long as what such messages have: half of that goes quicker
 constexpr std::int64_t kRowsRoom = 2 * kWide * kFew;  // of the rows, as far apart as they are long
-constexpr std::int64_t kHostRoom = kNarrow * kMany;   // of the narrow ones
+constexpr std::int64_t kHostRoom = kWide * kFew;
 constexpr int kTimes = 20;
 constexpr std::chrono::milliseconds kLongEnough{50};
 constexpr double kLeast = 1e-15;  // seconds: what came out as nothing costs next to nothing
@@ -95,7 +96,20 @@ Result<RowTimes> measure_rows(const Kinds& kinds, double bus, double kernel) {
              wide_by_kernel = timed(kWide, kFew, false, false);
   for (const auto* each : {&start, &many, &within, &wide, &packed_by_kernel, &wide_by_kernel})
     if (!each->ok()) return each->status();
+  const auto mapped = [&](std::int64_t count, bool unpacks) -> Result<double> {
+    const SharedForm form = rows(kWide, count);
+    const Piece row = host_piece(memory.host.data(), Bytes{static_cast<std::uint64_t>(form->size)});
+    return seconds_of(*kind, {form, memory.spread, 0, row, 0, form->size, unpacks});
+  };
   RowTimes found;
+  const std::span<const std::byte> host{memory.host};
+  for (const bool unpacks : {false, true}) {
+    if (kind->packing()->refuses_mapped(memory.spread, host) != nullptr) break;
+    const auto few = mapped(2, unpacks), all = mapped(kFew, unpacks);
+    for (const auto* each : {&few, &all})
+      if (!each->ok()) return each->status();
+    (unpacks ? found.mapped_load_byte : found.mapped_byte) = std::max(kLeast, (*all - *few) / (kWide * (kFew - 2)));
+  }
   found.start = std::max(kLeast, *start - *packed_by_kernel + kernel);
   found.each = std::max(kLeast, (*many - *start) / (kMany - 2) - kNarrow * bus);
   found.byte = std::max(kLeast, (*wide - *within - (kFew - 2) * found.each) / (kWide * kFew));

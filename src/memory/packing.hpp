@@ -103,6 +103,10 @@ class Packing {
   // Why what copies here cannot do the work in rows (PackWork::rows), from or to a device of this kind; null if it can. Of a packed side that
   // is `memory` itself only the form is looked at: where the bytes go is not known yet.
   virtual const char* refuses_rows(const PackWork&) { return "this kind of memory has no copies of rows"; }
+  // Why no kernel of the device that has that memory packs into this host memory of the library's, or out of it (empty: into any); null if it does.
+  virtual const char* refuses_mapped(const Piece&, std::span<const std::byte>) {
+    return "kernels of this kind of device reach no host memory";
+  }
   // Starts it on the device that holds both pieces, after `after` (of this kind, or empty) has finished; from < to. As copy(), it
   // does not wait for the pieces' queues, and where it returns an error nothing touches the pieces any more.
   virtual Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) = 0;

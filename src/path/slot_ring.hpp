@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "base/units.hpp"
 #include "base/wire.hpp"
@@ -62,6 +63,7 @@ class SlotRingWriter {
   void publish_oldest(const SlotHeader& header);
   // Slots started and not yet published.
   std::uint64_t pending() const { return started_ - published_; }
+  std::span<const std::byte> memory() const { return {memory_, layout_.total().value}; }
   // Was the last start_next() refused, and would it find a slot now? Then the refusal is forgotten; for Path::sleep().
   bool news();
   Bytes slot_bytes() const { return layout_.slot_bytes; }
@@ -87,6 +89,7 @@ class SlotRingReader {
   // The oldest taken slot has been read: gives it back to the writer.
   void release_oldest();
   std::uint64_t pending() const { return taken_ - released_; }
+  std::span<const std::byte> memory() const { return {memory_, layout_.total().value}; }
   // Was the last take_next() refused, and would it find a slot now? Then the refusal is forgotten; for Path::sleep().
   bool news();
 

@@ -29,6 +29,10 @@ struct MachineProfile {
   double device_link_alpha = 0;  // a copy from one to another, call and completion; 0: not measured, as device_copy_alpha
   double device_pack_beta = 0.001e-9;  // a kernel that packs or unpacks within a device's memory
   double device_load_factor = 1.1;     // a kernel's loads over a link, beside its stores
+  // A kernel's stores into page-locked host memory that is mapped for its device, and its loads from there. They move 128 bytes at once, as a
+  // copy engine does 128 or 256: built in they are charged rather too much, and the loads more, since each is waited for. Not measured yet.
+  double device_mapped_beta = 0.025e-9;
+  double device_mapped_load_beta = 0.03e-9;
   // Copies of rows by a copy engine. Beginning one takes 2.6 us more than a copy of one row does (H200, 2026-11-24, memory/cuda/cuda_turns.hpp). What
   // each row and each byte take is not measured yet, and charged rather too much: so far such copies are for few long rows.
   double device_rows_alpha = 8.6e-6;   // call and completion

@@ -26,6 +26,16 @@ double in_memory(const PackedShape& shape, const MachineProfile& machine) {
 double over_link(const PackedShape& shape, const MachineProfile& machine) {
   return std::max(bytes_of(shape) * machine.device_link_beta * narrow_on_link(shape), in_memory(shape, machine));
 }
+// Beside the copies of a host on the other side of the ring, where there is one; of one device on both sides, over the same bus.
+double beside(double byte, KindId other, const PackedShape& shape, const MachineProfile& machine) {
+  if (other == KindId::host) return std::max(byte, machine.host_copy_beta);
+  return shape.message.same_device ? byte + machine.device_copy_beta : byte;
+}
+// A byte that a kernel stores into a slot or loads from there.
+double mapped_byte(const PackedShape& shape, KindId other, bool unpacks, const MachineProfile& machine) {
+  const double bus = (unpacks ? machine.device_mapped_load_beta : machine.device_mapped_beta) * narrow_on_link(shape);
+  return beside(std::max(bus, machine.device_pack_beta * narrow_in_memory(shape)), other, shape, machine);
+}
 double as_any_buffer(const PackedShape& shape, const MachineProfile& machine) {
   return price::of(choose(shape.message, machine), shape.message, machine);
 }
@@ -53,6 +63,15 @@ void refuse_slots(const PackedShape& shape, Price& price) {
   if (message.lent) price.refuse("the bytes go straight into the other rank's memory, and through no slots");
   if (message.same_process) price.refuse("a process shares no ring with itself");
   if (!message.same_node) price.refuse("sender and receiver share no memory: they are on two nodes");
+}
+
+// A kernel for each slot would wait for a turn of its own, and copy engines take none (choose.cpp).
+template <class Price>
+void refuse_mapped(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  if (machine.shares_device)
+    price.refuse("another rank has the device, too, and the kernel of each slot would wait for its turn");
+  if (shape.no_slots != nullptr) price.refuse(shape.no_slots);
+  refuse_slots(shape, price);
 }
 
 template <class Price>
@@ -113,12 +132,21 @@ void pack_link_rows(const PackedShape& shape, const MachineProfile& machine, Pri
 // As the ring's own price (choose.cpp): both copies overlap.
 template <class Price>
 void pack_slot_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
-  const bool to_device = receiver_of(shape.message) != KindId::host;
+  const KindId to = receiver_of(shape.message);
   announced(machine, price);
-  in_rows(shape, machine, rows_start(machine),
-          to_device ? machine.device_copy_beta : std::max(machine.device_copy_beta, machine.host_copy_beta), price);
-  if (to_device) price.add("the last slot's way out", machine.device_copy_alpha);
+  in_rows(shape, machine, rows_start(machine), beside(machine.device_copy_beta, to, shape, machine), price);
+  if (to != KindId::host) price.add("the last slot's way out", machine.device_copy_alpha);
   refuse_slots(shape, price);
+}
+
+template <class Price>
+void pack_slots(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  const KindId to = receiver_of(shape.message);
+  announced(machine, price);
+  price.add("kernels that pack into the slots",
+            machine.device_copy_alpha + bytes_of(shape) * mapped_byte(shape, to, false, machine));
+  if (to != KindId::host) price.add("the last slot's way out", machine.device_copy_alpha);
+  refuse_mapped(shape, machine, price);
 }
 
 template <class Price>
@@ -155,11 +183,18 @@ template <class Price>
 void unpack_slot_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
   announced(machine, price);
   price.add("the first slot's way in", shape.message.kind != KindId::host ? machine.device_copy_alpha : 0);
-  in_rows(shape, machine, rows_start(machine),
-          shape.message.kind != KindId::host ? machine.device_copy_beta
-                                             : std::max(machine.device_copy_beta, machine.host_copy_beta),
-          price);
+  in_rows(shape, machine, rows_start(machine), beside(machine.device_copy_beta, shape.message.kind, shape, machine), price);
   refuse_slots(shape, price);
+}
+
+template <class Price>
+void unpack_slots(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  const KindId from = shape.message.kind;
+  announced(machine, price);
+  price.add("the first slot's way in", from != KindId::host ? machine.device_copy_alpha : 0);
+  price.add("kernels that unpack out of the slots",
+            machine.device_copy_alpha + bytes_of(shape) * mapped_byte(shape, from, true, machine));
+  refuse_mapped(shape, machine, price);
 }
 
 // From when the receiver has cleared it on.
@@ -177,15 +212,18 @@ void pack_and_unpack(const PackedShape& shape, const MachineProfile& machine, Pr
   price.add("a kernel that unpacks", machine.device_copy_alpha + in_memory(shape, machine));
 }
 
+constexpr std::size_t kPackingWays = static_cast<std::size_t>(PackingWay::slot_rows) + 1;
 template <class Price>
 using Write = void (*)(const PackedShape& shape, const MachineProfile& machine, Price& price);
 // In the order of PackingWay.
 template <class Price>
-constexpr std::array<Write<Price>, 5> kPackings{pack_block<Price>, pack_link<Price>, pack_block_rows<Price>,
-                                                pack_link_rows<Price>, pack_slot_rows<Price>};
+constexpr std::array<Write<Price>, kPackingWays> kPackings{pack_block<Price>,     pack_link<Price>,
+                                                           pack_slots<Price>,     pack_block_rows<Price>,
+                                                           pack_link_rows<Price>, pack_slot_rows<Price>};
 template <class Price>
-constexpr std::array<Write<Price>, 5> kUnpackings{unpack_block<Price>, unpack_link<Price>, unpack_block_rows<Price>,
-                                                  unpack_link_rows<Price>, unpack_slot_rows<Price>};
+constexpr std::array<Write<Price>, kPackingWays> kUnpackings{unpack_block<Price>,     unpack_link<Price>,
+                                                             unpack_slots<Price>,     unpack_block_rows<Price>,
+                                                             unpack_link_rows<Price>, unpack_slot_rows<Price>};
 
 double seconds_of(Write<Sum> write, const PackedShape& shape, const MachineProfile& machine) {
   Sum price;
@@ -193,7 +231,7 @@ double seconds_of(Write<Sum> write, const PackedShape& shape, const MachineProfi
   return price.seconds();
 }
 
-std::vector<OfferedPacking> offers_of(const std::array<Write<Bill>, 5>& ways, const PackedShape& shape,
+std::vector<OfferedPacking> offers_of(const std::array<Write<Bill>, kPackingWays>& ways, const PackedShape& shape,
                                       const MachineProfile& machine) {
   std::vector<OfferedPacking> all;
   for (std::size_t way = 0; way < ways.size(); ++way) {
@@ -203,11 +241,13 @@ std::vector<OfferedPacking> offers_of(const std::array<Write<Bill>, 5>& ways, co
   return all;
 }
 
-// Of two that cost as much the first one; what is no rows has only two ways.
-PackingWay cheapest(const std::array<Write<Sum>, 5>& ways, const PackedShape& shape, const MachineProfile& machine) {
+// Of two that cost as much the first one; what is no rows has only the first ways.
+PackingWay cheapest(const std::array<Write<Sum>, kPackingWays>& ways, const PackedShape& shape,
+                    const MachineProfile& machine) {
   std::size_t best = 0;
   double least = seconds_of(ways[0], shape, machine);
-  for (std::size_t way = 1; way < (shape.rows == 0 ? 2 : ways.size()); ++way) {
+  const std::size_t end = shape.rows == 0 ? static_cast<std::size_t>(PackingWay::block_rows) : ways.size();
+  for (std::size_t way = 1; way < end; ++way) {
     const double seconds = seconds_of(ways[way], shape, machine);
     if (seconds < least) best = way, least = seconds;
   }
@@ -256,6 +296,20 @@ bool rows_over_link(const PackedShape& shape, const MachineProfile& machine) {
   return shape.rows > 0 &&
          rows_start_over_link(machine) + rows_each(shape, machine) + bytes_of(shape) * machine.device_link_beta <
              link_start(machine) + over_link(shape, machine);
+}
+
+// The other side's call, and what it takes to tell of the message, are the same each way.
+PackingWay through_slots(const PackedShape& shape, KindId other, bool unpacks, const MachineProfile& machine) {
+  const double bus = bytes_of(shape) * beside(machine.device_copy_beta, other, shape, machine);
+  PackingWay way = PackingWay::block;
+  double least = 2 * machine.device_copy_alpha + in_memory(shape, machine) + bus;
+  const auto offer = [&](PackingWay offered, double seconds) {
+    if (seconds < least) way = offered, least = seconds;
+  };
+  if (shape.no_slots == nullptr && !machine.shares_device)
+    offer(PackingWay::slots, machine.device_copy_alpha + bytes_of(shape) * mapped_byte(shape, other, unpacks, machine));
+  if (shape.rows > 0) offer(PackingWay::slot_rows, rows_start(machine) + rows_each(shape, machine) + bus);
+  return way;
 }
 
 // The bytes cross the bus once, either way.

@@ -20,11 +20,13 @@ struct PackedShape {
   std::int64_t width = 16;                        // bytes that a kernel moves at once
   std::int64_t rows = 0;                          // that a copy engine would copy; 0: it takes no such layout
   const char* no_rows = "the layout is no rows";  // then: why
+  const char* no_slots = "the ring's slots are not mapped for the device";  // null: its kernels reach them
 };
 
 enum class PackingWay : std::uint8_t {
   block,       // in a block of the library's on the same device, which is sent, or was received, as any buffer
   link,        // on the way: one kernel stores them into the other rank's memory, or loads them from there
+  slots,       // kernels store them into the page-locked slots of the pair's ring, or load them from there
   block_rows,  // both by copies of rows, which a copy engine makes
   link_rows,
   slot_rows  // by such copies between the device and the page-locked slots of the pair's ring
@@ -54,6 +56,8 @@ bool lends_apart(const PackedShape& shape, const MachineProfile& machine);
 // Of one step alone, whatever carries the message: do copies of rows cost less than a kernel?
 bool rows_within_device(const PackedShape& shape, const MachineProfile& machine);
 bool rows_over_link(const PackedShape& shape, const MachineProfile& machine);
+// Of what goes through the ring between the layout and a buffer of the other kind: slots, slot_rows, or by a block. `unpacks`: the layout receives.
+PackingWay through_slots(const PackedShape& shape, KindId other, bool unpacks, const MachineProfile& machine);
 // Less than a kernel and a copy of the block? And less than the processor and a copy, where the layout is of page-locked host memory?
 bool rows_over_bus(const PackedShape& shape, const MachineProfile& machine);
 bool rows_of_host(const PackedShape& shape, const MachineProfile& machine);

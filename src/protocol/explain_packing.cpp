@@ -6,7 +6,7 @@ namespace {
 PackedShape packed_shape_of(const ExplainedMessage& message, const ExplainedLayout& layout) {
   const bool between = message.from.kind != KindId::host && message.to.kind != KindId::host;
   const bool lent = between && message.not_lent.empty() && message.last_was_lent && !message.same_process;
-  return {explained_shape(message, lent, false), layout.width, layout.rows, layout.no_rows};
+  return {explained_shape(message, lent, false), layout.width, layout.rows, layout.no_rows, layout.no_slots};
 }
 
 const char* name_of(PackingWay way) {
@@ -15,6 +15,8 @@ const char* name_of(PackingWay way) {
       return "in a block";
     case PackingWay::link:
       return "over the link";
+    case PackingWay::slots:
+      return "in slots";
     case PackingWay::block_rows:
       return "rows in block";
     case PackingWay::link_rows:

@@ -16,6 +16,7 @@ struct ExplainedLayout {
   std::int64_t width = 16;
   std::int64_t rows = 0;
   const char* no_rows = "the layout is no rows";
+  const char* no_slots = "the ring's slots are not mapped for the device";
 };
 
 // Of a side that sends a layout of a device; and of one that receives into it what lies in one piece. Once what is opened beside the first

@@ -25,8 +25,8 @@ void wait_for(Ticket& ticket) {
   }
 }
 
-// As many bytes as the slot has, of those from `first` on.
-Result<Ticket> in_rows(const Kinds& kinds, const PackWork& work, std::uint64_t first, const Piece& slot) {
+// As many bytes as the slot has, of those from `first` on: by copies of rows, or a kernel.
+Result<Ticket> between_slot(const Kinds& kinds, const PackWork& work, std::uint64_t first, const Piece& slot) {
   Packing* const packing = kinds.find(work.memory.kind)->packing();
   return packing->pack_bytes(work.part(static_cast<std::int64_t>(first), slot.size).in(slot), Ticket{});
 }
@@ -62,8 +62,8 @@ bool RingSender::start_copies() {
                 false,
                 {}};
   auto ticket = Result<Ticket>{Ticket{}};
-  if (message.rows != nullptr)
-    ticket = in_rows(*kinds_, *message.rows, next_.value, host_piece(slot->data, length));
+  if (message.laid != nullptr)
+    ticket = between_slot(*kinds_, *message.laid, next_.value, host_piece(slot->data, length));
   else if (message.hosts && length.value <= kMostAtOnce)
     flight.header.nanoseconds = fill(message.timed, slot->data, source);
   else
@@ -135,8 +135,8 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   next_ = Offset{};
 }
 
-void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> rows) {
-  messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, {}, {}, std::move(rows)};
+void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid) {
+  messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, {}, {}, std::move(laid)};
   last_ = nullptr;
 }
 
@@ -231,8 +231,8 @@ void RingReceiver::start(const FullSlot& slot) {
     if (found->timed) flight.begun = Clock::now();
     const Piece to = found->piece.part(Offset{slot.header.offset}, length);
     const auto empty = [&](const Piece& from) {
-      if (found->rows == nullptr) return kinds_->copier(to.kind, KindId::host)->copy(to, from, Ticket{});
-      return in_rows(*kinds_, *found->rows, slot.header.offset, from);
+      if (found->laid == nullptr) return kinds_->copier(to.kind, KindId::host)->copy(to, from, Ticket{});
+      return between_slot(*kinds_, *found->laid, slot.header.offset, from);
     };
     auto ticket = empty(host_piece(slot.data, length));
     if (ticket.ok()) {
@@ -251,7 +251,7 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
   if (!copied.ok() && message.failed.ok()) message.failed = copied;
   message.arrived = header.offset == kSlotFailed ? message.piece.size : message.arrived + Bytes{header.bytes};
   if (message.arrived < message.piece.size) return;
-  Finished end{header.receiver_op, message.failed, message.arrived, 0, 0, message.rows != nullptr};
+  Finished end{header.receiver_op, message.failed, message.arrived, 0, 0, message.laid != nullptr};
   tell_times(message, end);
   ended.push_back(std::move(end));
   forget(header.receiver_op);

@@ -32,7 +32,7 @@ struct Finished {
   Bytes bytes;
   double seconds = 0;   // of a receive that was to be timed: what its copies took, those of both sides at the same time
   double both = 0;      // and one after the other
-  bool placed = false;  // of a receive: in rows, to where the bytes belong
+  bool placed = false;  // of a receive: to where the bytes of its layout belong
 };
 
 class RingSender {
@@ -43,7 +43,7 @@ class RingSender {
     Piece piece;                                     // what to send; its size is what the receiver accepts, above 0
     Bytes slot_bytes;                                // filled per slot
     bool hosts = false;                              // is it host memory on both sides?
-    std::shared_ptr<const PackWork> rows = nullptr;  // copied so into the slots, where the piece says only how many bytes
+    std::shared_ptr<const PackWork> laid = nullptr;  // packed so into the slots, where the piece says only how many bytes
     bool timed = false;                              // are the copies of hosts to say how long they took?
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
@@ -54,6 +54,8 @@ class RingSender {
   // Nothing more will be taken by the peer: waits for running copies and ends every message with `why`.
   void abandon(const Status& why, std::vector<Finished>& ended);
   bool idle() const { return messages_.empty() && flights_.empty(); }
+  // Of all slots, as it lies here.
+  std::span<const std::byte> memory() const { return ring_->memory(); }
 
  private:
   struct Flight {
@@ -82,10 +84,10 @@ class RingReceiver {
   // `sender`: how error texts call it.
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
       : kinds_(&kinds), most_in_flight_(most_in_flight), sender_(std::move(sender)) {}
-  // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `rows`: which copies bring them
+  // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
-  void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> rows = nullptr);
+  void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid = nullptr);
   // The sender refused: nothing will come.
   void forget(std::uint32_t operation) {
     messages_.erase(operation);
@@ -95,6 +97,8 @@ class RingReceiver {
   std::vector<std::uint32_t> expected() const;
   void connect(SlotRingReader& ring) { ring_ = &ring; }
   bool connected() const { return ring_ != nullptr; }
+  // Once connected.
+  std::span<const std::byte> memory() const { return ring_->memory(); }
   bool step(std::vector<Finished>& ended);
   void abandon(const Status& why, std::vector<Finished>& ended);
   // No message expected and no copy running.
@@ -111,7 +115,7 @@ class RingReceiver {
     Bytes first;                           // slot, if timed
     Clock::duration copying;               // of all slots so far, if timed
     Clock::duration filling;               // the same on the other side, as far as that told
-    std::shared_ptr<const PackWork> rows;  // to where the bytes belong, and not into the piece
+    std::shared_ptr<const PackWork> laid;  // to where the bytes belong, and not into the piece
   };
   struct Flight {
     Ticket ticket;

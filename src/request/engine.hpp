@@ -48,8 +48,7 @@ class Engine {
   Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
                                  SendMode mode = {});
   // engine_at_once.hpp
-  // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
-  // out of the ordinary: start_send() then.
+  // The short way of a small message from host memory to a peer that is there. False: nothing was sent, and start_send() has to.
   // `few`: at most a word, for which nothing is called.
   template <bool few>
   bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
@@ -62,6 +61,7 @@ class Engine {
                                       bool* done, SendMode mode);
   // Is a kernel to pack it straight into that rank's memory? Then it `waits`, and needs no block yet.
   bool packs_late(PackWork& work, Rank dest, SendMode mode) const;
+  const char* refuses_slots(const PackWork& work, Rank dest) const;  // as PackedShape::no_slots
   Result<OperationId> start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
                                          const Scope& scope);
   // The short way of a receive into host memory; null, and nothing was started, if anything is out of the ordinary: start_receive() then.
@@ -244,7 +244,7 @@ class Engine {
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
-  std::shared_ptr<const PackWork> rows_into_place(const Operation& operation) const;
+  std::shared_ptr<const PackWork> into_place(const Operation& operation, const PeerState& from, KindId sender) const;
   void set_off(Operation& operation, std::uint32_t index);
   // engine_eager.cpp
   void deliver(Path& path, const Arrival& arrival);

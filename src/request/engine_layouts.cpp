@@ -12,7 +12,34 @@ constexpr std::int64_t kUnpackedAtOnce = 1 << 20;
 // So often a sender is asked for a loan again whose memory could not be opened.
 constexpr std::uint32_t kGatherAgain = 16;
 
+const char* refuses_slots_of(const PeerState& to, const PackWork& work, const Kinds& kinds) {
+  if (work.memory.kind == KindId::host || work.packed.size <= to.link->cell_limit || to.link->same_process())
+    return PackedShape{}.no_slots;
+  return kinds.find(work.memory.kind)
+      ->packing()
+      ->refuses_mapped(work.memory, to.sender ? to.sender->memory() : std::span<const std::byte>{});
+}
+
+// What is cleared, and goes through the ring. Only the slots themselves tell whether kernels reach them, so that a ring is made first. Where a link is
+// open, and only a kernel did not start, one copy of a block goes over that.
+PackingWay way_through_slots(PeerState& to, PackedShape shape, const PackWork& work, const state::Cleared& cleared,
+                             const Engine::Parts& parts) {
+  const bool linked = cleared.loan.allocation != 0 && to.links;
+  const auto find = [&] {
+    shape.no_slots = linked ? "a copy goes over the link" : refuses_slots_of(to, work, parts.kinds);
+    return through_slots(shape, cleared.receiver_kind, false, parts.machine);
+  };
+  const PackingWay way = find();
+  const bool known = way != PackingWay::slots || to.sender != nullptr;
+  return known || !to.open_ring(parts.kinds, parts.settings.ring_in_flight).ok() ? way : find();
+}
+
 }  // namespace
+
+const char* Engine::refuses_slots(const PackWork& work, Rank dest) const {
+  if (!check_peer(dest).ok()) return PackedShape{}.no_slots;
+  return refuses_slots_of(peers_[static_cast<std::size_t>(dest.value)], work, parts_.kinds);
+}
 
 // The envelope takes its place in the order now, and the kernel that packs is what is pending on the block.
 Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank dest, std::int32_t tag, const Scope& scope,
@@ -50,14 +77,15 @@ bool Engine::packs_late(PackWork& work, Rank dest, SendMode mode) const {
   const PeerState& to = peers_[static_cast<std::size_t>(dest.value)];
   const bool lent = lending(*to.link, work.memory.kind) != nullptr && !to.link->same_process() &&
                     (to.lends || (to.links && work.packed.size > to.link->cell_limit));
-  const PackedShape shape =
+  PackedShape shape =
       packed_shape(work, parts_.kinds.find(work.memory.kind)->packing(), shape_of(work.packed, to, mode, lent));
+  shape.no_slots = refuses_slots_of(to, work, parts_.kinds);
   const PackingWay way = choose_packing(shape, parts_.machine);
   work.rows = is_by_rows(way);
   return is_on_the_way(way);
 }
 
-// Cleared, with nothing packed: its memory is lent as it is, for one kernel of the receiver's, or that is done straight into the receiver's memory or, where that is not open, in rows into the ring's
+// Cleared, with nothing packed: its memory is lent as it is, for one kernel of the receiver's, or that is done straight into the receiver's memory or, where that is not open, into the ring's
 // slots or into a block, which then goes as any buffer.
 bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Status& ready) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
@@ -66,10 +94,13 @@ bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Stat
   PackedShape shape = packed_shape(laid.work, packing, shape_of(laid.work.packed, peer(operation.peer), {}, true));
   laid.work.rows = rows_over_link(shape, parts_.machine);
   if (ready.ok() && (lend_to_receiver(operation) || put(operation, index))) return true;
-  laid.work.rows = rows_over_bus(shape, parts_.machine);
-  if (ready.ok() && laid.work.rows && cleared.sent == Bytes{}) {
-    start_stream(operation, index);
-    return true;
+  if (ready.ok() && cleared.sent == Bytes{}) {
+    const PackingWay way = way_through_slots(peer(operation.peer), shape, laid.work, cleared, parts_);
+    laid.work.rows = is_by_rows(way);
+    if (way != PackingWay::block) {
+      start_stream(operation, index);
+      return true;
+    }
   }
   laid.work.rows = rows_within_device(shape, parts_.machine);
   Status failed = ready.ok() ? take_block(laid, scratch_) : ready;
@@ -87,19 +118,24 @@ bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Stat
   return true;
 }
 
-// Of what comes through the ring: copies from its slots to where the bytes belong, where those cost less than a block and a kernel. Not
-// beside the user's work on the memory, for which a block does not wait.
-std::shared_ptr<const PackWork> Engine::rows_into_place(const Operation& operation) const {
-  if (operation.laid == nullptr || operation.laid->work.memory.kind == KindId::host) return nullptr;
+// Of what comes through the ring: copies or kernels from its slots to where the bytes belong, where those cost less than a block and a kernel. Not
+// beside the user's work on the memory, for which a block does not wait. The first message comes in a block: before its ring is here, nobody knows
+// whether kernels reach that.
+std::shared_ptr<const PackWork> Engine::into_place(const Operation& operation, const PeerState& from, KindId sender) const {
+  if (operation.laid == nullptr || operation.laid->work.memory.kind == KindId::host || operation.in<state::Bouncing>())
+    return nullptr;
   LaidOut& laid = *operation.laid;
   MessageShape message;
   message.bytes = operation.outcome.bytes;
   auto work = std::make_shared<PackWork>(laid.work.part(0, message.bytes));
   Packing* const packing = parts_.kinds.find(work->memory.kind)->packing();
-  if (!rows_over_bus(packed_shape(*work, packing, message), parts_.machine)) return nullptr;
+  PackedShape shape = packed_shape(*work, packing, message);
+  if (from.receiver->connected()) shape.no_slots = packing->refuses_mapped(work->memory, from.receiver->memory());
+  const PackingWay way = through_slots(shape, sender, true, parts_.machine);
+  if (way == PackingWay::block) return nullptr;
   const auto idle = is_finished(laid.ready);
   if (!idle.ok() || !*idle) return nullptr;
-  work->rows = true;
+  work->rows = is_by_rows(way);
   return work;
 }
 

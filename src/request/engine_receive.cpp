@@ -270,7 +270,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   if (operation.timed) clear.flags |= kEnvelopeTimes;
-  from.receiver->expect(clear.receiver_op, to, operation.timed, bouncing ? nullptr : rows_into_place(operation));
+  from.receiver->expect(clear.receiver_op, to, operation.timed, bouncing ? nullptr : into_place(operation, from, sender));
   try {
     post_or_queue(from, clear, loan.allocation == 0 ? std::span<const std::byte>{} : std::as_bytes(std::span{&loan, 1}));
   } catch (...) {

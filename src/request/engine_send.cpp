@@ -288,16 +288,9 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
     post_refusal(to, cleared.receiver_op, kEnvelopeFailed);
     return finish(operation, index, to.ring_refused);
   }
-  if (!to.sender) {
-    auto ring = to.link->outgoing();
-    if (!ring.ok() || *ring == nullptr) {
-      refuse(operation, index, cleared.receiver_op,
-             ring.ok() ? Status{IST_ERR_INTERNAL, "the path to the receiver has no ring"}
-                       : explain(operation.peer, ring.status()));
-      return;
-    }
-    to.sender = std::make_unique<RingSender>(parts_.kinds, **ring, parts_.settings.ring_in_flight);
-  }
+  if (const Status opened = to.open_ring(parts_.kinds, parts_.settings.ring_in_flight); !opened.ok())
+    return refuse(operation, index, cleared.receiver_op,
+                  opened.code() == IST_ERR_INTERNAL ? opened : explain(operation.peer, opened));
   const bool hosts = operation.piece.kind == KindId::host && cleared.receiver_kind == KindId::host;
   to.sender->add({operation.envelope.sender_op, cleared.receiver_op, operation.piece.part(Offset{}, cleared.accepted),
                   ring_fill(cleared.accepted, hosts, parts_.settings), hosts,

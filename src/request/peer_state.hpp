@@ -72,6 +72,16 @@ struct PeerState {
   std::optional<std::uint32_t> met;  // the receive that its next message belongs to (state::Met)
   bool puts_here = false;
   std::uint32_t declined = 0, since_invited = 0;
+  // The ring that leads there, which is made where there is none yet.
+  Status open_ring(const Kinds& kinds, std::uint64_t most_in_flight) {
+    if (sender) return {};
+    if (!ring_refused.ok()) return ring_refused;
+    auto ring = link->outgoing();
+    if (!ring.ok()) return ring.status();
+    if (*ring == nullptr) return {IST_ERR_INTERNAL, "the path to the receiver has no ring"};
+    sender = std::make_unique<RingSender>(kinds, **ring, most_in_flight);
+    return {};
+  }
   int ahead = 0;       // copies under way into receives that it showed
   bool shows = false;  // has this side copied one from the peer's heap?
   bool gone = false;   // as of the last look at the board

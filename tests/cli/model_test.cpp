@@ -146,7 +146,8 @@ TEST_F(ModelOfDevices, FitMeasuresBusAndLinkAndNamesTheDevicesAndTheirDriver) {
   ASSERT_TRUE(found.ok()) << found.status().text();
   EXPECT_EQ(measured_devices(*found),
             (std::set<std::string>{"device_copy_alpha", "device_copy_beta", "device_link_alpha", "device_link_beta",
-                                   "device_pack_beta", "device_row_each", "device_rows_alpha", "device_rows_beta"}));
+                                   "device_mapped_beta", "device_mapped_load_beta", "device_pack_beta", "device_row_each",
+                                   "device_rows_alpha", "device_rows_beta"}));
   EXPECT_EQ(found->devices.uuids.size(), 2U);
   for (const std::string& uuid : found->devices.uuids) EXPECT_TRUE(uuid.starts_with("GPU-") && says(fitted, uuid)) << uuid;
   EXPECT_TRUE(found->devices.driver.starts_with("driver for CUDA ")) << found->devices.driver;
@@ -184,15 +185,15 @@ TEST_F(ModelOfDevices, WhatCannotBeMeasuredStaysAsItIsBuiltInAndFitSaysWhy) {
   ASSERT_EQ(alone.status, 0) << alone.output;
   EXPECT_TRUE(says(alone, "device_link_alpha, device_link_beta as built in: both ranks have the same GPU")) << alone.output;
   EXPECT_EQ(measured_devices(*read_profile(file())),
-            (std::set<std::string>{"device_copy_alpha", "device_copy_beta", "device_pack_beta", "device_row_each",
-                                   "device_rows_alpha", "device_rows_beta"}));
+            (std::set<std::string>{"device_copy_alpha", "device_copy_beta", "device_mapped_beta", "device_mapped_load_beta",
+                                   "device_pack_beta", "device_row_each", "device_rows_alpha", "device_rows_beta"}));
   const Ran closed = fit(with_devices(2, "ISTHMUS_DEVICE_IPC=never"));
   ASSERT_EQ(closed.status, 0) << closed.output;
   EXPECT_TRUE(says(closed, "device_copy_beta as built in: neither process can open")) << closed.output;
   EXPECT_TRUE(says(closed, "device_link_alpha, device_link_beta as built in: neither process can open")) << closed.output;
   EXPECT_EQ(measured_devices(*read_profile(file())),
-            (std::set<std::string>{"device_copy_alpha", "device_pack_beta", "device_row_each", "device_rows_alpha",
-                                   "device_rows_beta"}));
+            (std::set<std::string>{"device_copy_alpha", "device_mapped_beta", "device_mapped_load_beta", "device_pack_beta",
+                                   "device_row_each", "device_rows_alpha", "device_rows_beta"}));
 }
 
 TEST_F(ModelOfDevices, WhatATurnCostsDecidesHowRanksOfOneDeviceSend) {

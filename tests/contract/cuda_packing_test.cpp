@@ -155,6 +155,22 @@ TEST_F(CudaPacks, any_of_its_calls_may_fail_and_the_next_one_is_right) {
   for (const Piece& each : {memory, packed}) must(kind->release(each));
 }
 
+// With runs of one length or of several, that comes once or again in up to three dimensions, of which a launch with others takes two.
+SharedForm any_list(int number) {
+  Form form = *CudaPacks::listed(40);
+  if (number % 2 == 1) {  // the gap behind a run is at least four bytes
+    for (std::size_t i = 0; i < form.runs.size(); i += 5) form.runs[i].bytes = 7;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < form.runs.size(); begin += form.runs[i++].bytes) form.begins[i] = begin;
+  }
+  form.size = form.list_bytes();
+  for (int d = 0; d < number % 8 / 2; ++d) {
+    form.dimension[form.dimensions++] = {3, d == 0 ? 600 : (d == 1 ? 2000 : 7000)};
+    form.size *= 3;
+  }
+  return std::make_shared<const Form>(std::move(form));
+}
+
 // Boxes of one to three dimensions, in all widths, and now and then a list.
 std::vector<SharedForm> many_forms(std::mt19937_64& random, int count) {
   std::vector<SharedForm> forms;
@@ -172,7 +188,7 @@ std::vector<SharedForm> many_forms(std::mt19937_64& random, int count) {
       stride *= form.dimension[form.dimensions - 1].count;
       form.size *= form.dimension[form.dimensions - 1].count;
     }
-    forms.push_back(i % 29 == 28 ? CudaPacks::listed(40) : std::make_shared<const Form>(std::move(form)));
+    forms.push_back(i % 9 == 8 ? any_list(i / 9) : std::make_shared<const Form>(std::move(form)));
   }
   return forms;
 }
@@ -180,14 +196,15 @@ std::vector<SharedForm> many_forms(std::mt19937_64& random, int count) {
 // Where each byte of the form lies, in pack order.
 template <class Byte>
 void each_byte(const Form& form, const Byte& byte) {
-  for (const Run& run : form.runs)
-    for (std::int64_t i = 0; i < run.bytes; ++i) byte(run.offset + i);
   const auto dimension = [&](std::size_t d) { return d < form.dimensions ? form.dimension[d] : Dimension{1, 0}; };
   for (std::int64_t k = 0; k < dimension(2).count; ++k)
     for (std::int64_t j = 0; j < dimension(1).count; ++j)
-      for (std::int64_t i = 0; i < dimension(0).count; ++i)
-        for (std::int64_t b = 0; b < form.block; ++b)
-          byte(form.offset + k * dimension(2).stride + j * dimension(1).stride + i * dimension(0).stride + b);
+      for (std::int64_t i = 0; i < dimension(0).count; ++i) {
+        const std::int64_t place = form.offset + k * dimension(2).stride + j * dimension(1).stride + i * dimension(0).stride;
+        for (std::int64_t b = 0; b < form.block; ++b) byte(place + b);
+        for (const Run& run : form.runs)
+          for (std::int64_t b = 0; b < run.bytes; ++b) byte(place + run.offset + b);
+      }
 }
 
 // Each form in a stretch of memory of its own, packed one behind the other.
@@ -208,7 +225,7 @@ TEST_F(CudaPacks, many_boxes_and_lists_are_packed_and_unpacked_by_few_launches) 
   NEEDS_FAKE("count launches");
   std::mt19937_64 random{20261125};
   constexpr std::uint64_t kEach = 1 << 16;
-  const auto forms = many_forms(random, 150);  // five of them lists
+  const auto forms = many_forms(random, 150);  // 16 of them lists, four of which come again in three dimensions
   const Piece memory = must(kind->allocate(0, Bytes{150 * kEach})), packed = must(kind->allocate(0, Bytes{4 << 20}));
   Data bytes(150 * kEach), stream(4 << 20, 0xa5), expected = stream, back(150 * kEach, 0xa5), wanted = back;
   for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
@@ -228,7 +245,7 @@ TEST_F(CudaPacks, many_boxes_and_lists_are_packed_and_unpacked_by_few_launches) 
   const auto launched = fake_calls("cuLaunchKernel");
   Ticket ticket = must(kind->box_packing()->pack_boxes(out.works, {}));
   must(finish(ticket));
-  EXPECT_EQ(fake_calls("cuLaunchKernel"), launched + 5 + 3) << "lists, and 145 boxes in three launches";
+  EXPECT_EQ(fake_calls("cuLaunchKernel"), launched + 4 + 3) << "those four, and 146 boxes and lists in three launches";
   copy(whole(stream), packed);
   EXPECT_TRUE(stream == expected);
   copy(memory, whole(back));
@@ -237,6 +254,59 @@ TEST_F(CudaPacks, many_boxes_and_lists_are_packed_and_unpacked_by_few_launches) 
   copy(whole(back), memory);
   EXPECT_TRUE(back == wanted);
   for (const Piece& each : {memory, packed}) must(kind->release(each));
+}
+
+// What a halo or an exchange of listed nodes asks for: a list and a block for each neighbour, one array, and a message's memory for each.
+TEST_F(CudaPacks, lists_for_several_peers_are_packed_by_one_launch_and_unpacked_by_one) {
+  NEEDS_FAKE("count launches");
+  constexpr std::uint64_t kPeers = 7, kMost = 4096;
+  Data bytes(1 << 16), back(1 << 16, 0xa5), wanted = back;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  const auto copy = [&](const Piece& to, const Piece& from) {
+    Ticket ticket = must(kind->copy(to, from, {}));
+    must(finish(ticket));
+  };
+  const Piece memory = must(kind->allocate(0, Bytes{bytes.size()}));
+  std::vector<Piece> packed;
+  std::vector<PackWork> out, in;
+  for (std::uint64_t peer = 0; peer < kPeers; ++peer) {
+    packed.push_back(must(kind->allocate(0, Bytes{kMost})));
+    const SharedForm form = CudaPacks::listed(static_cast<std::int64_t>(50 + peer));
+    const Bytes size{static_cast<std::uint64_t>(form->size)};
+    const auto origin = static_cast<std::int64_t>(peer * 1024);
+    out.push_back({form, memory, origin, packed.back().part(Offset{}, size), 0, form->size, false});
+    in.push_back(out.back());
+    in.back().unpacks = true;
+    each_byte(*form, [&](std::int64_t place) {
+      const auto at = static_cast<std::size_t>(origin + place);
+      wanted[at] = bytes[at];
+    });
+  }
+  copy(memory, host_piece(bytes.data(), memory.size));
+  must(kind->box_packing()->prepare_packing(out));
+  must(kind->box_packing()->prepare_packing(in));
+  const auto allocated = fake_calls("cuMemAlloc_v2"), launched = fake_calls("cuLaunchKernel");
+  Ticket ticket = must(kind->box_packing()->pack_boxes(out, {}));
+  must(finish(ticket));
+  EXPECT_EQ(fake_calls("cuLaunchKernel"), launched + 1);
+  for (std::uint64_t peer = 0; peer < kPeers; ++peer) {
+    Data found(static_cast<std::size_t>(out[peer].to));
+    copy(host_piece(found.data(), out[peer].packed.size), out[peer].packed);
+    std::size_t at = 0;
+    each_byte(*out[peer].form, [&](std::int64_t place) {
+      EXPECT_EQ(found[at], bytes[static_cast<std::size_t>(out[peer].origin + place)]) << peer << ' ' << at;
+      ++at;
+    });
+  }
+  copy(memory, host_piece(back.data(), memory.size));
+  ticket = must(kind->box_packing()->pack_boxes(in, {}));
+  must(finish(ticket));
+  EXPECT_EQ(fake_calls("cuLaunchKernel"), launched + 2);
+  EXPECT_EQ(fake_calls("cuMemAlloc_v2"), allocated) << "lists were there";
+  copy(host_piece(back.data(), memory.size), memory);
+  EXPECT_TRUE(back == wanted);
+  packed.push_back(memory);
+  for (const Piece& each : packed) must(kind->release(each));
 }
 
 TEST_F(CudaPacks, of_many_boxes_any_call_may_fail_and_the_next_ones_are_right) {

@@ -197,11 +197,12 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   FAKE_ENTER(cuDeviceGetAttribute);
   if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
-  const bool offered =
-      attribute == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING || attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
-      attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
-      attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ||
-      attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY || attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+  const bool offered = attribute == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING ||
+                       attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+                       attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+                       attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ||
+                       (attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY && variable("FAKE_CUDA_MAPS_HOST", 1) != 0) ||
+                       attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
   *value = offered ? 1 : 0;
   if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = 9;
   if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = 64;

@@ -161,6 +161,10 @@ class Places {
     find(boxes.came);
     for (std::uint32_t i = 0; i < boxes.count; ++i) {
       ist::packing::Box& box = boxes.box[i];
+      if (box.list != ist::packing::RunsAre::none) {
+        find_list(box);
+        continue;
+      }
       // Strides of lists may be negative: the first unit need not lie lowest.
       const std::uint32_t blocks = box.units / box.block;
       const std::uint32_t counts[] = {box.count[0], box.count[1], blocks / box.count[0] / box.count[1]};
@@ -175,6 +179,33 @@ class Places {
   bool reached() const { return reached_; }
 
  private:
+  // From the lowest run of all repetitions to the highest.
+  void find_list(ist::packing::Box& box) {
+    using ist::packing::RunsAre;
+    const bool unequal = box.list == RunsAre::unequal;
+    const std::uint64_t runs = unequal ? box.block : box.count[0] / box.block;
+    find(box.runs, runs * (unequal ? 16 : (box.list == RunsAre::far ? 8 : 4)));
+    find(box.packed, std::uint64_t{box.units} * box.width);
+    if (!reached_) return;
+    const auto* const offsets = static_cast<const std::int64_t*>(box.runs);
+    std::int64_t lowest = 0, highest = 0;
+    for (std::uint64_t run = 0; run < runs; ++run) {
+      const bool near = box.list == RunsAre::near;
+      const std::int64_t at =
+          near ? std::int64_t{static_cast<const std::int32_t*>(box.runs)[run]} * (1 << box.scale) : offsets[run];
+      const std::int64_t all = std::int64_t{box.count[0]} * box.width;
+      const std::int64_t ends = !unequal ? 0 : (run + 1 < runs ? offsets[runs + run + 1] : all) - offsets[runs + run];
+      const std::int64_t end = at + (unequal ? ends : std::int64_t{box.block} * box.width);
+      lowest = run == 0 ? at : std::min(lowest, at);
+      highest = run == 0 ? end : std::max(highest, end);
+    }
+    const std::int64_t times[] = {box.count[1], std::int64_t{box.units} / box.count[0] / box.count[1]};
+    for (int d = 0; d < 2; ++d) (box.stride[d] < 0 ? lowest : highest) += (times[d] - 1) * box.stride[d];
+    box.memory += lowest;
+    find(box.memory, static_cast<std::uint64_t>(highest - lowest));
+    box.memory -= lowest;
+  }
+
   CUcontext context_;
   bool reached_ = true;
 };

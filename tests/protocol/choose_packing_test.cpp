@@ -74,11 +74,64 @@ PackedShape from_host(std::uint64_t bytes, std::uint64_t block) {
   return in_rows(with(shape(bytes), [](MessageShape& made) { made.to = {KindId::cuda, MemoryClass::device}; }), block);
 }
 
-const std::vector<PackingCase>& cases() {
+// Whose slots kernels of the device reach.
+PackedShape mapped(PackedShape made) {
+  made.no_slots = nullptr;
+  return made;
+}
+// Kernels that are slow over the bus; that only load slowly from there.
+MachineProfile slow_mapped() {
+  MachineProfile machine;
+  machine.device_mapped_beta = machine.device_mapped_load_beta = 4 * machine.host_copy_beta;
+  return machine;
+}
+MachineProfile shared_device() {
+  MachineProfile machine;
+  machine.shares_device = true;
+  return machine;
+}
+MachineProfile slow_mapped_loads() {
+  MachineProfile machine;
+  machine.device_mapped_beta = machine.device_copy_beta;
+  machine.device_mapped_load_beta = 4 * machine.device_copy_beta;
+  return machine;
+}
+
+std::vector<PackingCase> cases_of_slots() {
+  constexpr auto kBlock = PackingWay::block, kLink = PackingWay::link, kSlotRows = PackingWay::slot_rows,
+                 kSlots = PackingWay::slots;
+  const MachineProfile usual;
+  return {
+      {"blocks of 4 bytes to the host, whose slots kernels reach", usual, mapped(to_host(mebibytes(16).value, 4)), kSlots,
+       kSlots},
+      {"the same from a device that another rank has, too", shared_device(), mapped(to_host(mebibytes(16).value, 4)), kBlock,
+       kBlock},
+      {"blocks of 4 bytes from there", usual, mapped(from_host(mebibytes(16).value, 4)), kSlots, kSlots},
+      {"the same over a bus that kernels are slow on", slow_mapped(), mapped(to_host(mebibytes(16).value, 4)), kBlock,
+       kBlock},
+      {"from there", slow_mapped(), mapped(from_host(mebibytes(16).value, 4)), kBlock, kBlock},
+      {"what kernels store quickly and load slowly", slow_mapped_loads(),
+       mapped({shape(mebibytes(16).value, KindId::cuda), 16}), kSlots, kBlock},
+      {"long rows to the host by an engine that is quicker than kernels", good_engines(),
+       mapped(to_host(mebibytes(16).value, 65536)), kSlotRows, kSlotRows},
+      {"few bytes, which fit a cell", usual, mapped(to_host(65536, 4)), kBlock, kBlock},
+      {"what a device opens, whose slots its kernels reach, too", usual, mapped(packed(mebibytes(1).value)), kLink, kLink},
+      {"a list to another process that opens nothing", usual, mapped({shape(kibibytes(256).value, KindId::cuda), 16}),
+       kSlots, kSlots},
+      {"a longer one, of which the bytes count more than a kernel", usual,
+       mapped({shape(mebibytes(16).value, KindId::cuda), 16}), kBlock, kBlock},
+      {"such a list in one process", usual,
+       mapped({with(shape(mebibytes(1).value, KindId::cuda), [](MessageShape& made) { made.same_process = true; }), 16}),
+       kBlock, kBlock},
+      {"to another node", usual, mapped({on_two_nodes(shape(mebibytes(1).value, KindId::cuda)), 16}), kBlock, kBlock},
+  };
+}
+
+std::vector<PackingCase> other_cases() {
   constexpr auto kBlock = PackingWay::block, kLink = PackingWay::link, kBlockRows = PackingWay::block_rows,
-                 kLinkRows = PackingWay::link_rows, kSlots = PackingWay::slot_rows;
-  static const MachineProfile usual;
-  static const std::vector<PackingCase> all{
+                 kLinkRows = PackingWay::link_rows, kSlotRows = PackingWay::slot_rows;
+  const MachineProfile usual;
+  return {
       {"few bytes", usual, packed(8), kLink, kLink},
       {"many bytes", usual, packed(mebibytes(256).value), kLink, kLink},
       {"many single bytes", usual, packed(mebibytes(256).value, 1), kLink, kLink},
@@ -102,12 +155,13 @@ const std::vector<PackingCase>& cases() {
        {with(packed(4096).message, [](MessageShape& made) { made.kind = KindId::opencl; }), 16},
        kBlock,
        kBlock},
-      {"long rows to the host", usual, to_host(mebibytes(16).value, 65536), kSlots, kSlots},
+      {"long rows to the host", usual, to_host(mebibytes(16).value, 65536), kSlotRows, kSlotRows},
       {"blocks of 4 bytes to the host", usual, to_host(mebibytes(16).value, 4), kBlock, kBlock},
       {"few long rows to the host, which fit a cell", usual, to_host(65536, 16384), kBlock, kBlock},
-      {"blocks of 4 bytes to the host with such engines", good_engines(), to_host(mebibytes(16).value, 4), kSlots, kSlots},
+      {"blocks of 4 bytes to the host with such engines", good_engines(), to_host(mebibytes(16).value, 4), kSlotRows,
+       kSlotRows},
       {"long rows to the host with other ones", poor_engines(), to_host(mebibytes(16).value, 65536), kBlock, kBlock},
-      {"long rows from the host", usual, from_host(mebibytes(16).value, 65536), kSlots, kSlots},
+      {"long rows from the host", usual, from_host(mebibytes(16).value, 65536), kSlotRows, kSlotRows},
       {"blocks of 4 bytes from the host", usual, from_host(mebibytes(16).value, 4), kBlock, kBlock},
       {"long rows from device to device", usual, in_rows(lent(mebibytes(64).value), 1 << 20), kLink, kLink},
       {"the same with good engines", good_engines(), in_rows(lent(mebibytes(64).value), 1 << 20), kLinkRows, kLinkRows},
@@ -120,6 +174,14 @@ const std::vector<PackingCase>& cases() {
       {"long rows to another node", usual, in_rows(on_two_nodes(shape(mebibytes(16).value, KindId::cuda)), 1 << 20), kBlock,
        kBlock},
   };
+}
+
+const std::vector<PackingCase>& cases() {
+  static const std::vector<PackingCase> all = [] {
+    std::vector<PackingCase> made = other_cases();
+    for (PackingCase& one : cases_of_slots()) made.push_back(std::move(one));
+    return made;
+  }();
   return all;
 }
 
@@ -134,7 +196,7 @@ TEST(ChoosePacking, HasTheSamePriceAndTermsForChoosingAndForPeople) {
   for (const PackingCase& one : cases()) {
     for (const bool packs : {true, false}) {
       const auto offers = packs ? packings(one.shape, one.machine) : unpackings(one.shape, one.machine);
-      ASSERT_EQ(offers.size(), 5U);
+      ASSERT_EQ(offers.size(), 6U);
       for (std::size_t i = 0; i < offers.size(); ++i) {
         const OfferedPacking& offer = offers[i];
         ASSERT_EQ(offer.way, static_cast<PackingWay>(i));
@@ -196,7 +258,7 @@ TEST(ChoosePacking, IsExplainedWithWhatStandsAgainstEachWay) {
     change(other);
     const Explanation found = explain_packing(other, {}, machine);
     EXPECT_EQ(found.choice, "in a block") << words;
-    ASSERT_EQ(found.ways.size(), 5U);
+    ASSERT_EQ(found.ways.size(), 6U);
     EXPECT_NE(found.ways[1].refused.find(words), std::string::npos) << found.ways[1].refused;
   };
   refused([](ExplainedMessage& other) { other.not_lent = "ISTHMUS_DEVICE_IPC is never"; }, "ISTHMUS_DEVICE_IPC is never");
@@ -217,6 +279,18 @@ TEST(ChoosePacking, ComparesStepsAsItDoesMessages) {
       EXPECT_EQ(rows_within_device(link, machine), of(PackingWay::block_rows, link) < of(PackingWay::block, link)) << block;
       EXPECT_EQ(rows_over_bus(host, machine), of(PackingWay::slot_rows, host) < of(PackingWay::block, host)) << block;
     }
+  for (const MachineProfile& machine : {MachineProfile{}, good_engines(), poor_engines(), slow_mapped(), slow_mapped_loads(),
+                                        slow_memory(), shared_device()})
+    for (const std::uint64_t block : {1U, 4U, 256U, 65536U, 1U << 20})
+      for (const bool reached : {false, true})
+        for (const KindId other : {KindId::host, KindId::cuda}) {
+          PackedShape out = to_host(mebibytes(16).value, block), in = from_host(mebibytes(16).value, block);
+          out.message.to.kind = in.message.kind = other;
+          out.width = in.width = static_cast<std::int64_t>(std::min<std::uint64_t>(block, 16));
+          if (reached) out.no_slots = in.no_slots = nullptr;
+          EXPECT_EQ(through_slots(out, other, false, machine), choose_packing(out, machine)) << block << reached;
+          EXPECT_EQ(through_slots(in, other, true, machine), choose_unpacking(in, machine)) << block << reached;
+        }
   PackedShape none = to_host(mebibytes(16).value, 65536);
   none.rows = 0;
   for (const auto pays : {rows_over_link, rows_within_device, rows_over_bus, rows_of_host})
@@ -238,10 +312,46 @@ TEST(ChoosePacking, TellsOfRowsWhatTheyCostAndWhyThereAreNone) {
   EXPECT_NE(text_of(rows, "").find("their rows"), std::string::npos) << text_of(rows, "");
   const Explanation words = explain_packing(message, {4, 4 << 20, ""}, machine);
   EXPECT_EQ(words.choice, "in a block") << text_of(words, "");
-  EXPECT_TRUE(words.ways[4].refused.empty()) << "priced, and too dear: " << words.ways[4].refused;
+  EXPECT_TRUE(words.ways[5].refused.empty()) << "priced, and too dear: " << words.ways[5].refused;
   const Explanation list =
       explain_packing(message, {4, 0, "the layout is a list of runs, and no rows of one length"}, machine);
-  EXPECT_NE(list.ways[2].refused.find("list of runs"), std::string::npos) << list.ways[2].refused;
+  EXPECT_NE(list.ways[3].refused.find("list of runs"), std::string::npos) << list.ways[3].refused;
+}
+
+// Whatever it would cost.
+TEST(ChoosePacking, PacksIntoNoSlotsThatKernelsDoNotReach) {
+  MachineProfile machine;
+  machine.device_mapped_beta = machine.device_mapped_load_beta = 0;
+  machine.device_pack_beta = 1;
+  for (const PackingCase& one : cases()) {
+    PackedShape shape = one.shape;
+    shape.no_slots = "they are not mapped";
+    EXPECT_NE(choose_packing(shape, machine), PackingWay::slots) << one.what;
+    EXPECT_NE(choose_unpacking(shape, machine), PackingWay::slots) << one.what;
+    for (const bool unpacks : {false, true})
+      EXPECT_NE(through_slots(shape, KindId::host, unpacks, machine), PackingWay::slots) << one.what;
+  }
+}
+
+TEST(ChoosePacking, TellsOfSlotsWhatKernelsCostThereAndWhyTheyDoNotReachThem) {
+  ExplainedMessage message;
+  message.bytes = mebibytes(16);
+  message.from = {KindId::cuda, MemoryClass::device};
+  message.to = {KindId::host, MemoryClass::pinned};
+  message.slot_limit = kSlotLimit;
+  message.cell_limit = kCellLimit;
+  const MachineProfile machine;
+  const ExplainedLayout list{8, 0, "the layout is a list", nullptr};
+  const Explanation slots = explain_packing(message, list, machine);
+  EXPECT_EQ(slots.choice, "in slots") << text_of(slots, "");
+  EXPECT_NE(text_of(slots, "").find("kernels that pack into the slots"), std::string::npos) << text_of(slots, "");
+  const Explanation block = explain_packing(message, {8, 0, "the layout is a list", "no slot is mapped"}, machine);
+  EXPECT_EQ(block.choice, "in a block") << text_of(block, "");
+  EXPECT_EQ(block.ways[2].refused, "no slot is mapped");
+  std::swap(message.from, message.to);
+  const Explanation out = explain_unpacking(message, list, machine);
+  EXPECT_EQ(out.choice, "in slots") << text_of(out, "");
+  EXPECT_NE(text_of(out, "").find("kernels that unpack out of the slots"), std::string::npos) << text_of(out, "");
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ void warm_up(const Here& here, Checks& check, Buffer& buffer) {
 
 TEST(LayoutFailures, OfAKernelThatDoesNotStart) {
   NEEDS_FAKE_DRIVER();
+  const Variables in_a_block{{"ISTHMUS_PROFILE", PROFILES "/no_mapped.json"}};
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
     Checks check(here);
     const Strided layout(check);

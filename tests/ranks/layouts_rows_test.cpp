@@ -108,6 +108,7 @@ int through_slots(const Here& here, ist_kind sender, ist_kind receiver, bool by_
 
 TEST(LayoutRows, OfLongRowsGoStraightIntoSlotsAndOutOfThem) {
   NEEDS_FAKE_DRIVER();
+  const Variables profile{{"ISTHMUS_PROFILE", PROFILES "/no_mapped.json"}};
   for (const bool into : {false, true})
     expect_all(run_ranks(2, "host,cuda", [into](const Here& here) {
       return through_slots(here, into ? IST_KIND_HOST : IST_KIND_CUDA, into ? IST_KIND_CUDA : IST_KIND_HOST, true);
@@ -198,6 +199,7 @@ int refused_to_the_host(const Here& here, ist_kind sender, ist_kind receiver) {
 
 TEST(LayoutRows, GoOnByBlocksWhereTheDriverRefusesTheCopyToOrFromTheHost) {
   NEEDS_FAKE_DRIVER();
+  const Variables profile{{"ISTHMUS_PROFILE", PROFILES "/no_mapped.json"}};
   for (const bool into : {false, true})
     expect_all(run_ranks(2, "host,cuda", [into](const Here& here) {
       return refused_to_the_host(here, into ? IST_KIND_HOST : IST_KIND_CUDA, into ? IST_KIND_CUDA : IST_KIND_HOST);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "memory/cuda/box_protocol.hpp"
 #include "pack_work.hpp"
 
 namespace {
@@ -85,6 +86,75 @@ TEST(PackLists, one_that_comes_again_is_found_in_one_to_four_dimensions) {
         check_again(work, false, first, blocks);
         if (testing::Test::HasFatalFailure()) FAIL() << dimensions << ' ' << first << ' ' << blocks;
       }
+}
+
+// A list of six words that comes once, 5 times 100 words apart, or 7 times such groups 700 words back from each other.
+struct Listed {
+  RunsAre list;
+  int dimensions;
+  std::vector<std::uint32_t> memory = std::vector<std::uint32_t>(5000), packed = std::vector<std::uint32_t>(210, 7);
+  const std::vector<std::int32_t> places{20, 0, 10};
+  const std::vector<std::int64_t> offsets{80, 0, 40}, unequal{80, 0, 40, 0, 8, 12};
+
+  std::size_t units() const { return dimensions == 0 ? 6 : (dimensions == 1 ? 30 : 210); }
+  std::size_t place_of(std::size_t unit) const {
+    constexpr std::size_t kPlaces[2][6] = {{20, 21, 0, 1, 10, 11}, {20, 21, 0, 10, 11, 12}};
+    const std::size_t time = unit / 6;
+    return 4200 + kPlaces[list == RunsAre::unequal ? 1 : 0][unit % 6] + time % 5 * 100 - time / 5 * 700;
+  }
+  Box box() {
+    Box box{.memory = reinterpret_cast<std::byte*>(&memory[4200]), .packed = reinterpret_cast<std::byte*>(packed.data())};
+    box.stride[0] = 400, box.stride[1] = -2800;
+    box.block = list == RunsAre::unequal ? 3 : 2;
+    box.count[0] = 6, box.count[1] = 5;
+    box.units = static_cast<std::uint32_t>(units());
+    box.width = 4, box.scale = 2;
+    box.list = list;
+    box.runs = offsets.data();
+    if (list == RunsAre::near) box.runs = places.data();
+    if (list == RunsAre::unequal) box.runs = unequal.data();
+    return box;
+  }
+};
+
+Boxes boxes_of(std::vector<Listed>& lists, const Box& blocks, unsigned each) {
+  Boxes boxes;
+  for (Listed& listed : lists) boxes.box[boxes.count++] = listed.box();
+  boxes.box[boxes.count++] = blocks;
+  for (std::uint32_t i = 0; i < boxes.count; ++i) boxes.box[i].end = (i + 1) * each;
+  return boxes;
+}
+
+TEST(PackLists, lists_of_every_kind_and_blocks_are_moved_by_one_launch) {
+  for (const unsigned each : {1U, 3U, 40U}) {
+    std::vector<Listed> lists;
+    for (const RunsAre list : {RunsAre::near, RunsAre::far, RunsAre::unequal})
+      for (const int dimensions : {0, 1, 2}) lists.push_back({list, dimensions});
+    for (Listed& listed : lists)
+      for (std::size_t i = 0; i < listed.memory.size(); ++i)
+        listed.memory[i] = static_cast<std::uint32_t>((i + 1) * 2654435761U + lists.size());
+    std::vector<std::uint32_t> rows(100), row(50, 7);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint32_t>(i);
+    Box blocks{.memory = reinterpret_cast<std::byte*>(rows.data()), .packed = reinterpret_cast<std::byte*>(row.data())};
+    blocks.stride[0] = 8, blocks.count[0] = 50, blocks.units = 50, blocks.width = 4;
+    Boxes boxes = boxes_of(lists, blocks, each);
+    const unsigned all = boxes.count * each;
+    for (unsigned block = 0; block < all; ++block) move_boxes<false>(crew_of(block, all), boxes);
+    for (std::size_t i = 0; i < row.size(); ++i) ASSERT_EQ(row[i], 2 * i);
+    for (Listed& listed : lists) {
+      std::vector<std::uint32_t> wanted(210, 7);
+      for (std::size_t i = 0; i < listed.units(); ++i) wanted[i] = listed.memory[listed.place_of(i)];
+      ASSERT_EQ(listed.packed, wanted) << static_cast<int>(listed.list) << ' ' << listed.dimensions << ' ' << each;
+      listed.memory.assign(5000, 9);
+    }
+    boxes = boxes_of(lists, blocks, each);
+    for (unsigned block = 0; block < all; ++block) move_boxes<true>(crew_of(block, all), boxes);
+    for (const Listed& listed : lists) {
+      std::vector<std::uint32_t> wanted(5000, 9);
+      for (std::size_t i = 0; i < listed.units(); ++i) wanted[listed.place_of(i)] = listed.packed[i];
+      ASSERT_EQ(listed.memory, wanted) << static_cast<int>(listed.list) << ' ' << listed.dimensions << ' ' << each;
+    }
+  }
 }
 
 TEST(PackLists, places_of_one_that_comes_again_are_right_up_to_the_last_near_unit_and_beyond_it) {

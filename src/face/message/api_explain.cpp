@@ -143,8 +143,12 @@ Result<std::string> packing_in_words(World& world, const LaidOut& laid, Rank to)
   if (to == world.engine().rank())
     return by(rows_within_device(shape, world.engine().parts().machine)) + block +
            ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n";
+  const char* const no_slots = [&] {
+    const std::lock_guard lock(world.engine().lock());
+    return world.engine().refuses_slots(work, to);
+  }();
   const auto tables =
-      explain_packing(world.engine(), world.neighbours(), what, to, {shape.width, shape.rows, shape.no_rows});
+      explain_packing(world.engine(), world.neighbours(), what, to, {shape.width, shape.rows, shape.no_rows, no_slots});
   if (!tables.ok()) return tables.status();
   const std::string& choice = (*tables)[0].choice;
   const bool link = choice.ends_with("link");
@@ -154,8 +158,10 @@ Result<std::string> packing_in_words(World& world, const LaidOut& laid, Rank to)
                                 " straight into the receiver's memory, once that is open, which is "
                                 "done beside the first messages; those are packed into memory of the library's on the same "
                                 "device, and that is sent as follows."
-                     : slots ? how + " straight into the slots of the ring that leads to the receiver."
-                             : how + block + ", which is sent as follows.";
+                     : slots
+                         ? (choice.starts_with("rows") ? how : std::string{"They are packed by a kernel for each slot"}) +
+                               " straight into the slots of the ring that leads to the receiver."
+                         : how + block + ", which is sent as follows.";
   text += " The receiver unpacks if its layout is not contiguous.";
   if (link && lies_apart(work))
     text +=

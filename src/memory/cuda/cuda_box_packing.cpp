@@ -1,4 +1,4 @@
-// Packing of many boxes at once, ordered like a copy or put into a user's stream.
+// Packing of many boxes and lists at once, ordered like a copy or put into a user's stream.
 #include <algorithm>
 
 #include "base/ranges.hpp"
@@ -8,34 +8,61 @@
 namespace ist {
 namespace {
 
-// Whole forms with few dimensions and not beyond 2^31 units; the rest has a launch of its own.
-bool is_box(const PackWork& work) {
+// Whole forms with few dimensions and not beyond 2^31 units, and of lists those that do not come alone; the rest has a launch of its own.
+bool is_box(const PackWork& work, std::size_t works) {
   const Form& form = *work.form;
-  if (!form.strided() || form.dimensions > 3 || work.from != 0 || work.to != form.size) return false;
+  if (form.dimensions > (form.strided() ? 3 : 2) || work.from != 0 || work.to != form.size) return false;
+  if (!form.strided() && (works == 1 || form.runs.size() >= packing::kNear)) return false;
   for (std::size_t d = 0; d < form.dimensions; ++d)
     if (static_cast<std::uint64_t>(form.dimension[d].count) >= packing::kNear) return false;
   return static_cast<std::uint64_t>(form.size) < packing::kNear;
 }
 
-packing::Box box_of(const PackWork& work) {
+std::uint64_t addresses_of(const packing::Box& box) {
+  return reinterpret_cast<std::uint64_t>(box.memory) | reinterpret_cast<std::uint64_t>(box.packed);
+}
+
+void fill_in_blocks(packing::Box& box, const Form& form) {
+  Form shape = form;
+  shape.offset = 0;
+  const std::int64_t width = pack_width(shape, addresses_of(box));
+  box.width = static_cast<std::uint8_t>(width);
+  box.block = static_cast<std::uint32_t>(form.block / width);
+  for (std::size_t d = 0; d < std::min<std::size_t>(form.dimensions, 2); ++d)
+    box.count[d] = static_cast<std::uint32_t>(form.dimension[d].count);
+}
+
+void fill_in_runs(packing::Box& box, const Form& form, const CudaRunLists::List& list) {
+  using packing::RunsAre;
+  const std::int64_t width = pack_width(Form{}, addresses_of(box) | static_cast<std::uint64_t>(list.width));
+  box.width = static_cast<std::uint8_t>(width);
+  box.scale = static_cast<std::uint8_t>(list.scale);
+  box.count[0] = static_cast<std::uint32_t>(form.list_bytes() / width);
+  if (form.dimensions > 0) box.count[1] = static_cast<std::uint32_t>(form.dimension[0].count);
+  box.list = list.begins != 0 ? RunsAre::unequal : (list.places != 0 ? RunsAre::near : RunsAre::far);
+  box.block = static_cast<std::uint32_t>(list.begins != 0 ? static_cast<std::int64_t>(list.runs) : list.each / width);
+  box.runs = reinterpret_cast<const void*>(list.places != 0 ? list.places : list.offsets);
+}
+
+}  // namespace
+
+// The context must be current. Runs of a list are brought to it the first time, which waits for them.
+Result<packing::Box> CudaKind::box_of(const PackWork& work, CudaContext& context) {
   const Form& form = *work.form;
   packing::Box box;
   box.memory = work.memory.address() + work.origin + form.offset;
   box.packed = work.packed.address();
-  Form shape = form;
-  shape.offset = 0;
-  const std::int64_t width =
-      pack_width(shape, reinterpret_cast<std::uint64_t>(box.memory) | reinterpret_cast<std::uint64_t>(box.packed));
-  box.width = static_cast<std::uint32_t>(width);
-  box.block = static_cast<std::uint32_t>(form.block / width);
-  box.units = static_cast<std::uint32_t>(form.size / width);
   for (std::size_t d = 0; d < form.dimensions; ++d) box.stride[d] = form.dimension[d].stride;
-  for (std::size_t d = 0; d < std::min<std::size_t>(form.dimensions, 2); ++d)
-    box.count[d] = static_cast<std::uint32_t>(form.dimension[d].count);
+  if (form.strided()) {
+    fill_in_blocks(box, form);
+  } else {
+    const auto list = run_lists_.of(work.form, context);
+    if (!list.ok()) return list.status();
+    fill_in_runs(box, form, *list);
+  }
+  box.units = static_cast<std::uint32_t>(form.size / box.width);
   return box;
 }
-
-}  // namespace
 
 // The context must be current.
 Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works, std::uint64_t came) {
@@ -52,13 +79,15 @@ Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span
     boxes.count = 0;
   };
   for (const PackWork& work : works) {
-    if (!is_box(work)) {
+    if (!is_box(work, works.size())) {
       auto packer = packer_of(work, context);
       if (!packer.ok()) return packer.status();
       packer->work.came = boxes.came;
       result = kernels_.launch_blocks(packer->kernel, &packer->work, packer->blocks, stream);
     } else {
-      packing::Box box = box_of(work);
+      auto made = box_of(work, context);
+      if (!made.ok()) return made.status();
+      packing::Box box = *made;
       const std::uint32_t begin = boxes.count == 0 ? 0 : boxes.box[boxes.count - 1].end;
       // Of a large box every thread takes its turn more often; few blocks more than a device holds at once.
       const unsigned most = static_cast<unsigned>(std::max(1, context.multiprocessors)) * 8;
@@ -135,9 +164,13 @@ Status CudaKind::prepare_packing(std::span<const PackWork> works) {
 // The context must be current.
 Status CudaKind::prepare_packing(std::span<const PackWork> works, CudaContext& context) {
   if (const auto kernel = kernels_.find_boxes(context, works.front().unpacks); !kernel.ok()) return kernel.status();
-  for (const PackWork& work : works)
-    if (!is_box(work))
-      if (const auto packer = packer_of(work, context); !packer.ok()) return packer.status();
+  for (const PackWork& work : works) {
+    if (is_box(work, works.size())) {
+      if (const auto box = box_of(work, context); !box.ok()) return box.status();
+    } else if (const auto packer = packer_of(work, context); !packer.ok()) {
+      return packer.status();
+    }
+  }
   return {};
 }
 

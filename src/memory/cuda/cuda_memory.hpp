@@ -36,8 +36,9 @@ namespace ist {
 
 class CudaGuestStream;
 namespace packing {
+struct Box;
 struct Work;
-}
+}  // namespace packing
 
 // How a copy is ordered, and a reduction like one within a device: an unfinished copy in the same direction is followed in
 // its own lane, where order is free; any other work of this kind is waited for by its event, on the device. Host threads
@@ -110,6 +111,7 @@ class CudaKind : public MemoryKind,
   Status meet_in(std::uint64_t stream, const Piece& own, const ist_team_view& view) override;
   // cuda_box_packing.cpp
   BoxPacking* box_packing() override { return kernels_.present() ? this : nullptr; }
+  const char* refuses_mapped(const Piece& memory, std::span<const std::byte> host) override;
   Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) override;
   Status pack_in(std::uint64_t stream, std::span<const PackWork> works) override;
   Status prepare_packing(std::span<const PackWork> works) override;
@@ -243,7 +245,9 @@ class CudaKind : public MemoryKind,
   Result<Ticket> start_pack(CudaContext& context, const PackWork& work, const Ticket& after);
   // What packs one work: its kernel, how many blocks of it, and what they are told.
   struct Packer;
+  Result<Ticket> pack_mapped(const PackWork& work, const Ticket& after);
   Result<Packer> packer_of(const PackWork& work, CudaContext& context);
+  Result<packing::Box> box_of(const PackWork& work, CudaContext& context);
   // A kernel that is told so, where it was found; and then in its turn. The context must be current.
   struct PackLaunch;
   Result<Ticket> start_packing(CudaContext& context, const PackLaunch& launch, const PackWork& given, const Ticket& after);

@@ -109,8 +109,30 @@ Result<CudaKind::Packer> CudaKind::packer_of(const PackWork& work, CudaContext& 
   return Packer{*kernel, CudaKernels::blocks_for(told.units, each), told};
 }
 
+const char* CudaKind::refuses_mapped(const Piece& memory, std::span<const std::byte> host) {
+  const auto context = context_of(memory);
+  if (!context.ok()) return "the driver does not know the memory";
+  if (!pins_.reached(**context, {})) return "the device maps no host memory for its kernels";
+  return pins_.reached(**context, host) ? nullptr : "the ring's slots are not page-locked and mapped for the device";
+}
+
+// Between device memory and host memory of the library's, as the device has that mapped. Where it is no longer, by a block.
+Result<Ticket> CudaKind::pack_mapped(const PackWork& work, const Ticket& after) {
+  Result<CudaContext*> context = context_of(work.memory);
+  if (!context.ok()) return context.status();
+  const auto found = pins_.reached(**context, {work.packed.address(), work.packed.size.value});
+  if (!found) return refused_rows_.by_block(*this, work, after);
+  Piece mapped{KindId::cuda, work.memory.device, *found, Offset{}, work.packed.size};
+  mapped.ready = true;  // it comes with no queue
+  return start_pack(**context, work.in(mapped), after);
+}
+
 Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
   const bool over_bus = work.rows && work.memory.kind != work.packed.kind;
+  if (!work.rows && work.memory.kind == KindId::cuda && work.packed.kind == KindId::host) {
+    IST_TRY(settle_order(after));
+    return pack_mapped(work, after);
+  }
   if (!over_bus && (work.memory.kind != KindId::cuda || work.packed.kind != KindId::cuda))
     return Status{IST_ERR_ARGUMENT,
                   "the cuda kind cannot pack " + describe_piece(work.memory) + " to " + describe_piece(work.packed)};

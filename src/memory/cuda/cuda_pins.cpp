@@ -31,7 +31,7 @@ Status CudaPins::pin(void* address, Bytes size) {
   if (size.value == 0) return {};
   contexts_.any();  // a context the caller already works in will do; it is announced through start()
   const std::lock_guard lock(mutex_);
-  const auto [place, added] = pinned_.try_emplace(address, Pinned{size, false});
+  const auto [place, added] = pinned_.try_emplace(address, Pinned{size, false, {}});
   if (!added) {
     return {IST_ERR_ARGUMENT, "the memory at " + hexadecimal(reinterpret_cast<std::uint64_t>(address)) +
                                   " is page-locked already; unlock it first"};
@@ -66,6 +66,36 @@ Result<std::byte*> CudaPins::mapped(void* address, int device) {
   const CUresult result = api_.cuMemHostGetDevicePointer_v2(&found, address, 0);
   if (result != CUDA_SUCCESS) return cuda_error(api_, result, what);
   return reinterpret_cast<std::byte*>(found);
+}
+
+bool CudaPins::maps(const CudaContext& context) const {
+  int maps = 0;
+  if (api_.cuMemHostGetDevicePointer_v2 == nullptr || api_.cuDeviceGetAttribute == nullptr) return false;
+  return api_.cuDeviceGetAttribute(&maps, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, contexts_.device(context.device)) ==
+             CUDA_SUCCESS &&
+         maps != 0;
+}
+
+std::optional<std::uint64_t> CudaPins::ask_place(const CudaContext& context, void* address) const {
+  const ContextScope scope(api_, context);
+  CUdeviceptr found = 0;
+  if (!scope.status().ok() || api_.cuMemHostGetDevicePointer_v2(&found, address, 0) != CUDA_SUCCESS) return std::nullopt;
+  return found;
+}
+
+std::optional<std::uint64_t> CudaPins::reached(CudaContext& context, std::span<const std::byte> stretch) {
+  if (!maps(context)) return std::nullopt;
+  if (stretch.empty()) return 0;
+  const auto begin = reinterpret_cast<std::uint64_t>(stretch.data());
+  const std::lock_guard lock(mutex_);
+  auto behind = pinned_.upper_bound(const_cast<std::byte*>(stretch.data()));
+  if (behind == pinned_.begin()) return std::nullopt;
+  auto& [address, pinned] = *--behind;
+  const std::uint64_t further = begin - reinterpret_cast<std::uint64_t>(address);
+  if (!pinned.locked || further > pinned.size.value || stretch.size() > pinned.size.value - further) return std::nullopt;
+  const auto [known, added] = pinned.places.try_emplace(&context);
+  if (added) known->second = ask_place(context, address);
+  return known->second ? std::optional{*known->second + further} : std::nullopt;
 }
 
 bool CudaPins::unpin_now(void* address) {

@@ -130,14 +130,19 @@ IST_KERNEL_CODE std::int64_t repeated_place(const Work& work, std::uint32_t unit
   return listed_place<Word>(work, within) + further;
 }
 // The last run that begins at the unit's byte or before it.
-IST_KERNEL_CODE std::int64_t searched_place(const Work& work, std::uint64_t byte) {
+struct Searched {
+  const std::int64_t* offsets;
+  const std::int64_t* begins;
+  std::uint64_t runs;
+};
+IST_KERNEL_CODE std::int64_t searched_place(const Searched& list, std::uint64_t byte) {
   std::uint64_t low = 0;
-  std::uint64_t high = work.runs;
+  std::uint64_t high = list.runs;
   while (high - low > 1) {
     const std::uint64_t middle = (low + high) / 2;
-    (static_cast<std::uint64_t>(work.begins[middle]) <= byte ? low : high) = middle;
+    (static_cast<std::uint64_t>(list.begins[middle]) <= byte ? low : high) = middle;
   }
-  return work.origin + work.offsets[low] + static_cast<std::int64_t>(byte - static_cast<std::uint64_t>(work.begins[low]));
+  return list.offsets[low] + static_cast<std::int64_t>(byte - static_cast<std::uint64_t>(list.begins[low]));
 }
 // Of any list.
 template <class Word>
@@ -147,7 +152,8 @@ IST_KERNEL_CODE std::int64_t far_place(const Work& work, std::uint64_t unit) {
     further = dimensions_place(work, unit / work.list);
     unit %= work.list;
   }
-  if (work.begins != nullptr) return further + searched_place(work, unit * sizeof(Word));
+  if (work.begins != nullptr)
+    return work.origin + further + searched_place({work.offsets, work.begins, work.runs}, unit * sizeof(Word));
   if (work.places != nullptr) return further + listed_place<Word>(work, unit);
   const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
   return work.origin + further + work.offsets[unit] + within;
