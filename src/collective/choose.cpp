@@ -170,7 +170,6 @@ void shared_bcast(Count<Price> cost) {
 
 template <class Price>
 void shared_reduction(Count<Price> cost) {
-  cost.between_two();
   const double others = cost.ranks() - 1;
   cost.round(cost.bytes(), others, others * cost.bytes());
   cost.combining(others * cost.bytes());
@@ -214,7 +213,10 @@ void each_bcast(const Offer& offer) {
 
 template <class Offer>
 void each_reduce(const Offer& offer) {
-  offer(Algorithm::shared, [](auto cost) { shared_reduction(cost); });
+  offer(Algorithm::shared, [](auto cost) {
+    cost.between_two();
+    shared_reduction(cost);
+  });
   offer(Algorithm::flat, [](auto cost) { flat_reduce(cost); });
   offer(Algorithm::binomial, [](auto cost) { binomial_reduce(cost); });
   offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
@@ -222,7 +224,10 @@ void each_reduce(const Offer& offer) {
 
 template <class Offer>
 void each_allreduce(bool commutative, const Offer& offer) {
-  offer(Algorithm::shared, [](auto cost) { shared_reduction(cost); });
+  offer(Algorithm::shared, [](auto cost) {
+    cost.between_two();
+    shared_reduction(cost);
+  });
   offer(Algorithm::shared_parts, [](auto cost) { shared_parts(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_allreduce(cost); });
   offer(Algorithm::recursive_doubling, [](auto cost) { recursive_doubling(cost); });
@@ -336,6 +341,10 @@ Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile
 
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
   return cheapest(call, shape, commutative, machine).found();
+}
+
+double cheapest_seconds(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
+  return cheapest(call, shape, commutative, machine).seconds();
 }
 
 bool shares_barrier(int ranks, const CollectiveProfile& machine) {

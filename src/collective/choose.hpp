@@ -99,11 +99,14 @@ Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& m
 // bytes: of all parts together.
 Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
 
-// The cheapest way by messages. bytes: of the vector, or of all parts that one rank has.
+// The cheapest way by messages, and what it takes. bytes: of the vector, or of all parts that one rank has.
+double cheapest_seconds(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
 
 // By messages between the GPUs of two ranks; infinite of more, which nobody measured, and where elements are combined, which takes longer than NCCL.
 double seconds_between_gpus(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
+// The same numbers, but for messages between GPUs, which are no choice where their memory cannot be opened.
+CollectiveProfile with_copies_if(bool can, CollectiveProfile machine);
 // Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: against messages between host memories, for
 // which the agreement would be in vain, and against those between GPUs. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);

@@ -46,7 +46,8 @@ Result<nccl::Api> find_nccl(const Settings& settings, const Kinds& kinds) {
   return nccl::load_api(settings.nccl == "auto" ? "libnccl.so.2" : settings.nccl);
 }
 
-Nccl::Nccl(const Settings& settings, const Kinds& kinds, int ranks) : kinds_(kinds), patience_(settings.boot_timeout) {
+Nccl::Nccl(const Settings& settings, const Kinds& kinds, int ranks)
+    : kinds_(kinds), patience_(settings.boot_timeout), opens_(settings.device_ipc != "never") {
   if (ranks < 2) {
     off_ = {IST_ERR_KIND, "this world has one rank"};
     return;
@@ -77,6 +78,7 @@ std::string Nccl::card() const {
   blob.number(cuda != nullptr ? cuda->devices().size() : 0);
   if (cuda != nullptr)
     for (const DeviceInfo& device : cuda->devices()) blob.number(hash_of(device.uuid));
+  blob.number(opens_ ? 1 : 0);
   return blob.take();
 }
 
@@ -88,6 +90,7 @@ void Nccl::learn(const std::vector<std::string>& cards) {
     facts.version = blob.number();
     const std::uint64_t count = blob.number();
     for (std::uint64_t i = 0; i < count && !blob.bad(); ++i) facts.devices.push_back(blob.number());
+    facts.opens = blob.number() != 0;
     if (blob.bad()) facts = {};
     facts_.push_back(std::move(facts));
   }
@@ -120,6 +123,13 @@ int Nccl::devices(const Group* group) const {
   return static_cast<int>(devices.size());
 }
 
+bool Nccl::opens(const Group* group) const {
+  const int size = group != nullptr ? group->size() : static_cast<int>(facts_.size());
+  for (int member = 0; member < size; ++member)
+    if (!facts_[static_cast<std::size_t>(group != nullptr ? group->to_world(member).value : member)].opens) return false;
+  return true;
+}
+
 Status Nccl::serves(const Group* group) const {
   IST_TRY(installed(group));
   const int size = group != nullptr ? group->size() : static_cast<int>(facts_.size());
@@ -130,7 +140,7 @@ Status Nccl::serves(const Group* group) const {
   return {};
 }
 
-void Nccl::in_background(std::function<void()> body) {
+Status Nccl::in_background(std::function<void()> body) {
   auto over = std::make_shared<std::atomic<bool>>(false);
   const std::lock_guard lock(mutex_);
   std::erase_if(workers_, [](Worker& worker) {
@@ -142,11 +152,9 @@ void Nccl::in_background(std::function<void()> body) {
     body();
     over->store(true);
   });
-  if (thread.ok()) {
-    workers_.push_back({std::move(*thread), std::move(over)});
-  } else {
-    body();
-  }
+  if (!thread.ok()) return thread.status();
+  workers_.push_back({std::move(*thread), std::move(over)});
+  return {};
 }
 
 std::vector<NcclTeam*> Nccl::teams() {
@@ -185,11 +193,12 @@ NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* co
   const CollectiveShape shape{group != nullptr ? group->size() : static_cast<int>(facts_.size()), bytes};
   double messages = std::numeric_limits<double>::infinity();
   for (const Offered& offer : offers(what, shape, true, machine)) messages = std::min(messages, offer.price.seconds());
-  const double copies = seconds_between_gpus(what, shape, machine);
+  const CollectiveProfile numbers = with_copies_if(opens(group), machine);
+  const double copies = seconds_between_gpus(what, shape, numbers);
   const std::string between = std::isfinite(copies) ? ", messages between GPUs " + in_us(copies) : std::string{};
   const std::string prices = "NCCL would take " + in_us(nccl_offer(what, shape).price.seconds()) + between + ", messages " +
                              in_us(messages) + " by the model of host memory";
-  if (!nccl_pays(what, shape, machine)) return {false, prices};
+  if (!nccl_pays(what, shape, numbers)) return {false, prices};
   return {true, prices + "; it carries the call if all buffers are CUDA memory, on a GPU for each rank"};
 }
 

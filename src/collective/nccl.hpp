@@ -50,6 +50,8 @@ class Nccl {
   Status installed(const Group* group) const;
   // How many GPUs they see together, also where it is off.
   int devices(const Group* group) const;
+  // May the device memory of all of them be opened by the others? Else messages between GPUs go through the host.
+  bool opens(const Group* group) const;
   // By the numbers that the ranks share. `combiner`: of a reduction, else null. bytes: of the vector, or of all parts that a
   // rank has.
   NcclAnswer explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,
@@ -63,8 +65,8 @@ class Nccl {
   // The same for a GPU in every process that sees it.
   std::uint64_t identity(int device) const;
 
-  // Runs it in a thread of its own; in this one if there is none to be had.
-  void in_background(std::function<void()> body);
+  // Runs it in a thread of its own; an error: there is none to be had.
+  Status in_background(std::function<void()> body);
   // Both under the engine's lock. The world ends: every call under way is told to the other ranks as given up, and the others
   // are told that this rank has done with NCCL. parted(): all of them have said so too.
   void farewell();
@@ -77,6 +79,7 @@ class Nccl {
   struct Facts {
     std::uint64_t version = 0;  // 0: it is off there
     std::vector<std::uint64_t> devices;
+    bool opens = false;
   };
   struct Worker {
     std::thread thread;
@@ -84,6 +87,7 @@ class Nccl {
   };
   const Kinds& kinds_;
   const double patience_;
+  const bool opens_;
   Status off_;
   nccl::Api api_;
   std::vector<Facts> facts_;  // by rank

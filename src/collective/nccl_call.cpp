@@ -146,13 +146,15 @@ NcclCall::Vote NcclCall::cast(const Status& so_far) {
   int device = -1;
   if (!so_far.ok() || !work_.usable || !buffers_fit(device)) return vote;
   NcclTeam::State state{};
+  std::shared_ptr<GuestStream> own;
   {
     const std::lock_guard lock(team_->twin().engine().lock());
     state = team_->state();
+    own = team_->stream();
     if (!team_->broken().ok()) return vote;
   }
   Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
-  if (!guests.may_launch() || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr)) return vote;
+  if (!guests.may_launch(own.get()) || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr)) return vote;
   if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
     const auto id = team_->make_id();
     if (!id.ok()) {

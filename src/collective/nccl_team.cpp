@@ -13,6 +13,7 @@ constexpr std::int32_t kPartingTag = (1 << 16) + 8;
 // NCCL takes hundreds of calls before the next has to wait for one of them to end.
 constexpr std::size_t kFewUnderWay = 32;
 constexpr std::size_t kMostShapes = 4096;
+constexpr int kAbortsBesideCalls = 21901;
 constexpr std::chrono::microseconds kLookAtNccl{200};
 
 Status said(const nccl::Api& api, const std::string& call, const std::string& communicator, const std::string& words) {
@@ -37,7 +38,10 @@ class NcclTeam::Closer : public Action {
 
 NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine,
                    int number)
-    : nccl_(nccl), twin_(engine, scope, name, machine), number_(number), calls_wait_(number == 0) {
+    : nccl_(nccl),
+      twin_(engine, scope, name, machine),
+      number_(number),
+      calls_wait_(number == 0 && nccl.api().version >= kAbortsBesideCalls) {
   nccl_.add(this);
 }
 
@@ -116,13 +120,24 @@ Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector
   if (!stream.ok()) return stream.status();
   stream_ = std::move(*stream);
   opening_ = std::make_shared<Opening>(calls_wait_);
-  nccl_.in_background([opening = opening_, stream = stream_, &api = nccl_.api(), id, ranks = twin_.size(),
-                       rank = twin_.rank(), setup = std::move(setup)] {
+  const Status begun = nccl_.in_background([opening = opening_, stream = stream_, &api = nccl_.api(), id,
+                                            ranks = twin_.size(), rank = twin_.rank(), setup = std::move(setup)] {
     const Status current = stream->within([&] { make(api, ranks, rank, id, *opening); });
     if (!current.ok()) opening->words = current.text();
     opening->over.store(true, std::memory_order_release);
   });
-  return {};
+  if (!begun.ok()) opening_->over.store(true, std::memory_order_release);
+  return begun;
+}
+
+// The parent has done its part.
+void NcclTeam::end_opening(bool everywhere) {
+  state_ = everywhere ? State::open : State::off;
+  if (!everywhere || opening_ == nullptr || opening_->parent == nullptr) return;
+  const auto abort = [parent = opening_->parent, stream = stream_, &api = nccl_.api()] {
+    static_cast<void>(stream->within([&] { api.ncclCommAbort(parent); }));
+  };
+  if (nccl_.in_background(abort).ok()) opening_->parent = nullptr;
 }
 
 bool NcclTeam::wait_until_ready(const nccl::Api& api, nccl::Comm comm, const char* call, Opening& opening) {
@@ -153,7 +168,6 @@ void NcclTeam::make(const nccl::Api& api, int ranks, int rank, const nccl::Uniqu
   waits.blocking = 1;
   constexpr const char* kInit = "ncclCommInitRankConfig";
   constexpr const char* kSplit = "ncclCommSplit";
-  nccl::Comm child = nullptr;
   if (!begun(api.ncclCommInitRankConfig(&opening.parent, ranks, id, rank, &waits_for_nothing), kInit) ||
       !wait_until_ready(api, opening.parent, kInit, opening))
     return;
@@ -161,10 +175,10 @@ void NcclTeam::make(const nccl::Api& api, int ranks, int rank, const nccl::Uniqu
     opening.comm = std::exchange(opening.parent, nullptr);
     return;
   }
-  if (begun(api.ncclCommSplit(opening.parent, 0, rank, &child, &waits), kSplit) &&
-      wait_until_ready(api, opening.parent, kSplit, opening) && child != nullptr)
-    static_cast<void>(wait_until_ready(api, child, kSplit, opening));
-  opening.comm = child;
+  // NCCL may write the child down until the parent is ready, or aborted.
+  if (begun(api.ncclCommSplit(opening.parent, 0, rank, &opening.comm, &waits), kSplit) &&
+      wait_until_ready(api, opening.parent, kSplit, opening) && opening.comm != nullptr)
+    static_cast<void>(wait_until_ready(api, opening.comm, kSplit, opening));
 }
 
 Result<bool> NcclTeam::opened() {
@@ -223,7 +237,14 @@ Status NcclTeam::start(const NcclWork& work, const std::vector<Ticket>& after) {
 
 Status NcclTeam::Handing::put(const NcclWork& work, std::uint64_t stream) const {
   nccl::Code code = nccl::Code::success;
-  IST_TRY(own->launch(stream, [&] { code = call(work, reinterpret_cast<nccl::Stream>(stream)); }));
+  bool entered = false;
+  IST_TRY(own->launch(stream, [&] {
+    Stage expected = Stage::outside;
+    entered = stage.compare_exchange_strong(expected, Stage::inside);
+    if (entered) code = call(work, reinterpret_cast<nccl::Stream>(stream));
+  }));
+  if (!entered)
+    return {IST_ERR_DEVICE, "NCCL was given up on communicator \"" + name + "\" before the call was handed over"};
   if (code == nccl::Code::success || code == nccl::Code::in_progress) return {};
   return said(api, "a collective call", name, api.words(code, comm));
 }
@@ -234,11 +255,11 @@ Status NcclTeam::put(const NcclWork& work, std::uint64_t stream) {
   auto handing = std::make_shared<Handing>(nccl_.api(), comm_, stream_, twin_.size(), twin_.name());
   // Without a wait for other ranks, under the engine's lock: connected, and with room for more.
   if (!calls_wait_ || (known_.contains(handed_) && calls_.size() <= kFewUnderWay)) return handing->put(work, stream);
-  handing_ = std::move(handing);
-  nccl_.in_background([handing = handing_, work, stream] {
+  IST_TRY(nccl_.in_background([handing, work, stream] {
     handing->result = handing->put(work, stream);
     handing->over.store(true, std::memory_order_release);
-  });
+  }));
+  handing_ = std::move(handing);
   return {};
 }
 
@@ -285,15 +306,23 @@ void NcclTeam::close() {
   if (closing_ || !opening_) return;
   closing_ = std::make_shared<std::atomic<bool>>(false);
   opening_->given_up.store(true, std::memory_order_release);
-  nccl_.in_background([opening = opening_, handing = handing_, stream = stream_, &api = nccl_.api(), closing = closing_] {
+  const auto end = [opening = opening_, handing = handing_, stream = std::move(stream_), &api = nccl_.api(),
+                    closing = closing_] {
     while (!opening->over.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    for (const nccl::Comm comm : {opening->comm, opening->parent})
+    const auto abort = [&](nccl::Comm comm) {
       if (comm != nullptr) static_cast<void>(stream->within([&] { api.ncclCommAbort(comm); }));
+    };
+    if (handing != nullptr) handing->stage.exchange(Handing::Stage::given_up);
+    const nccl::Comm child = opening->comm;
+    abort(child);
+    abort(opening->parent);
+    if (child == nullptr) abort(opening->comm);  // written down only now
     // The thread that was inside of it comes out.
     while (handing != nullptr && !handing->over.load(std::memory_order_acquire))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     closing->store(true, std::memory_order_release);
-  });
+  };
+  if (!nccl_.in_background(end).ok()) end();
 }
 
 }  // namespace ist

@@ -7,10 +7,11 @@
 // Ownership      : owns NCCL's communicator and the stream in which its kernels run.
 // Errors         : returned, with NCCL's own words.
 //
-// It is made so that it waits for nothing, and can be given up meanwhile; but such a one starts a thread for every call, which takes 56 us of the
-// host (two H200, NCCL 2.28.9, 2026-11-26; tools/peers/nccl_ways.cu). So calls of ist_allreduce and the like go by a child of it that may wait,
-// where they take 8: for the other ranks, if NCCL has first to connect what carries the call. That is done in a thread, and calls with the
-// same operation, type, root and count are handed over at once from then on. Calls in users' streams, which have the host wait, go by the first.
+// It is made so that it waits for nothing, and can be given up meanwhile; but such a one starts a thread for every call, which takes 56 to 84 us of
+// the host (two H200, NCCL 2.28.9, 2026-11-26; tools/peers/nccl_ways.cu). So calls of ist_allreduce and the like go by a child of it that may
+// wait, where they take 8 to 12: for the other ranks, if NCCL has first to connect what carries the call. That is done in a thread, and calls with
+// the same operation, type, root and count are handed over at once from then on. Calls in users' streams, which have the host wait, go by the
+// first; and so do all where NCCL is older than 2.19.1, which could not yet be aborted while another thread is inside.
 //
 // Calls take their turn in the order in which they were started, which is the same on every rank: NCCL starts them in that
 // order, also where the agreement on a later one was reached first.
@@ -65,6 +66,8 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   State state() const { return state_; }
   // Why this rank can take part in no further call; the others may not know yet.
   const Status& broken() const { return broken_; }
+  // Where its kernels run; null before it is made, and after it was given up.
+  std::shared_ptr<GuestStream> stream() const { return stream_; }
 
   // Of the first rank, for all: once, outside the lock, since NCCL looks for its network.
   Result<nccl::UniqueId> make_id();
@@ -89,7 +92,7 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // True when this rank has it.
   Result<bool> opened();
   // What all ranks have said of it.
-  void end_opening(bool everywhere) { state_ = everywhere ? State::open : State::off; }
+  void end_opening(bool everywhere);
   const std::vector<std::uint64_t>& identities() const { return identities_; }
 
   // Hands the work over, behind `after` on the device; NCCL is ready for the next when started() says so.
@@ -129,6 +132,9 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
     int ranks;
     std::string name;  // of our communicator
     Status result{};
+    // Nobody aborts the communicator between the thread's look at this and its way out of NCCL without NCCL's knowing.
+    enum class Stage : std::uint8_t { outside, inside, given_up };
+    mutable std::atomic<Stage> stage{Stage::outside};
     std::atomic<bool> over{false};
 
     Handing(const nccl::Api& its_api, nccl::Comm its_comm, std::shared_ptr<GuestStream> stream, int size, std::string of)

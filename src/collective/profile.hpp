@@ -55,7 +55,7 @@ struct ProfileValue {
     return message != nullptr ? profile.message.*message : profile.collective.*collective;
   }
   // Another one on another GPU, or with another driver.
-  bool of_device() const { return name.starts_with("device_"); }
+  bool of_device() const { return name.starts_with("device_") || name.starts_with("gpu_"); }
 };
 std::span<const ProfileValue> profile_values();
 // `number` is one of that profile's: from now on it is measured. Gives its name with its group's.

@@ -31,6 +31,11 @@ Result<Ticket> through(MemoryKind& kind, const PackWork& work, const Piece& bloc
 
 const char* RefusedRows::why() {
   if (!refused_) return nullptr;
+  let_go_of_blocks();
+  return "the driver refused copies of rows to or from the host before";
+}
+
+void RefusedRows::let_go_of_blocks() {
   const std::lock_guard lock(mutex_);
   std::erase_if(blocks_, [](Block& block) {
     MemoryKind* const kind = block.used.kind();
@@ -39,7 +44,6 @@ const char* RefusedRows::why() {
     kind->release_later(block.memory);
     return true;
   });
-  return "the driver refused copies of rows to or from the host before";
 }
 
 void RefusedRows::clear() {
@@ -63,6 +67,7 @@ Result<Ticket> RefusedRows::by_block(MemoryKind& kind, const PackWork& work, con
     return Status{IST_ERR_ARGUMENT, "a block for " + std::to_string(work.to - work.from) +
                                         " bytes of rows was asked for, which are not of " + std::string{kind.name()} +
                                         " memory, or whose packed bytes are not the host's"};
+  let_go_of_blocks();
   auto made = kind.allocate_beside(work.memory, work.packed.size);
   if (!made.ok()) return made.status();
   Piece block = made->part(Offset{}, work.packed.size);

@@ -30,6 +30,7 @@ class RefusedRows {
     Piece memory;
     Ticket used;
   };
+  void let_go_of_blocks();
   void keep(MemoryKind& kind, const Piece& memory, const PackWork& work, Ticket& last);
   std::atomic<bool> refused_{false};
   std::mutex mutex_;

@@ -26,7 +26,10 @@ PackingWay way_through_slots(PeerState& to, PackedShape shape, const PackWork& w
                              const Engine::Parts& parts) {
   const bool linked = cleared.loan.allocation != 0 && to.links;
   const auto find = [&] {
-    shape.no_slots = linked ? "a copy goes over the link" : refuses_slots_of(to, work, parts.kinds);
+    const bool fetched = cleared.borrows && to.link->lends() && parts.settings.device_ipc != "never";
+    shape.no_slots = linked    ? "a copy goes over the link"
+                     : fetched ? "the receiver fetches a block in one copy"
+                               : refuses_slots_of(to, work, parts.kinds);
     return through_slots(shape, cleared.receiver_kind, false, parts.machine);
   };
   const PackingWay way = find();

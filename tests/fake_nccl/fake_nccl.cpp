@@ -290,13 +290,20 @@ FAKE_NCCL Code ncclCommSplit(Comm comm, int color, int key, Comm* made, ist::ncc
   const bool right = config->size == sizeof(*config) && config->magic == 0xcafebeef && !comm->waits;
   if (!right || color != 0 || key != comm->rank || comm->state.load() != Code::success) return kInvalidArgument;
   if (variable("FAKE_NCCL_SPLIT", comm->rank) == "refuse") return kSystemError;
-  *made = new_comm(comm->rank, comm->ranks, comm->ticket, comm->context);
-  (*made)->waits = config->blocking != 0;
+  Comm child = new_comm(comm->rank, comm->ranks, comm->ticket, comm->context);
+  child->waits = config->blocking != 0;
   comm->state = Code::in_progress;
   comm->begin();
-  std::thread([parent = comm, child = *made] {
+  // As the real one does, the child is written down when it is made, or has failed, or its parent is aborted.
+  std::thread([parent = comm, child, made] {
+    std::thread([parent, child] {
+      while (!parent->aborted.load() && child->state.load() == Code::in_progress && !child->dead.load())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (parent->aborted.load()) child->aborted = true;
+    }).detach();
     make(child, child->ticket.of_child, "FAKE_NCCL_SPLIT");
-    parent->state = child->state.load();
+    parent->state = child->state.load() == Code::in_progress ? kSystemError : child->state.load();
+    *made = child;
     parent->end();
   }).detach();
   return Code::in_progress;

@@ -8,11 +8,11 @@
 namespace ist {
 namespace {
 
-std::string card(std::uint64_t version, const std::vector<std::uint64_t>& devices) {
+std::string card(std::uint64_t version, const std::vector<std::uint64_t>& devices, bool opens = true) {
   BlobWriter blob;
   blob.number(version).number(devices.size());
   for (const std::uint64_t device : devices) blob.number(device);
-  return blob.take();
+  return blob.number(opens ? 1 : 0).take();
 }
 
 class NcclFacts : public testing::Test {
@@ -47,6 +47,15 @@ TEST_F(NcclFacts, a_rank_without_it_or_with_another_version_is_named) {
   const Group mixed{{Rank{0}, Rank{3}}, 4, "mixed"};
   EXPECT_NE(why(cards, &mixed).find("ranks 0 and 3 found different versions"), std::string::npos);
   EXPECT_NE(why({card(22703, {1}), "?"}).find("off on rank 1"), std::string::npos);
+}
+
+TEST_F(NcclFacts, device_memory_that_one_rank_does_not_open_leaves_what_two_move_to_nccl) {
+  const CollectiveProfile numbers;
+  for (const bool opens : {true, false}) {
+    nccl.learn({card(22703, {1, 2}), card(22703, {1, 2}, opens)});
+    EXPECT_EQ(nccl.opens(nullptr), opens);
+    EXPECT_EQ(nccl.explain(nullptr, ChosenCall::bcast, nullptr, mebibytes(64), numbers).offered, !opens);
+  }
 }
 
 TEST_F(NcclFacts, its_own_card_is_one_that_it_can_read) {

@@ -134,19 +134,20 @@ bool CudaKind::over() {
   return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over(); });
 }
 
-bool CudaKind::over_in_users() {
+bool CudaKind::over_but_for(const GuestStream* own) {
   if (!held_.over()) return false;
   const std::lock_guard lock(guests_mutex_);
-  return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over_in_users(); });
+  return std::all_of(guests_.begin(), guests_.end(),
+                     [own](CudaGuestStream* one) { return one == own ? one->over_in_users() : one->over(); });
 }
 
-// What the library itself put behind each other is no risk: all ranks launch it in the same order, and wait for nothing that comes later.
-bool CudaKind::may_launch() {
+// What lies in the stream itself is no risk: all ranks launch it in the same order, and wait for nothing that comes later.
+bool CudaKind::may_launch(const GuestStream* own) {
   CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
   if (api_.cuModuleGetLoadingMode != nullptr && api_.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
       mode == CU_MODULE_EAGER_LOADING)
     return true;
-  return quiet_.over_in_users();
+  return quiet_.over_but_for(own);
 }
 
 // The runtime API, which such libraries use, knows the primary context of each device and no other.
