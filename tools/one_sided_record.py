@@ -16,7 +16,7 @@ from host_targets import complete
 
 # Of kernels: what ours is called, of whom, and the call of NVSHMEM beside it.
 THEIRS = {("ping-pong", "put_signal"): "put_signal", ("ping-pong", "packets"): "put_signal", ("barrier", "a block"): "barrier",
-          ("put bandwidth", ""): "put_nbi", ("rate of puts", "p"): "p", ("fetch_add", "one word"): "atomic_fetch_add",
+          ("put bandwidth", ""): "put_nbi", ("rate of puts", "p"): "p", ("rate of puts", "put"): "put_nbi", ("fetch_add", "one word"): "atomic_fetch_add",
           ("add", "one word"): "atomic_add"}
 
 
@@ -59,7 +59,9 @@ def beside(row, peer):
     by = row["path"].split(", ")[0]
     call = THEIRS.get((row["operation"], by), THEIRS.get((row["operation"], "")))
     rows = [one for one in peer["rows"] if one["call"] == call and one["bytes"] == row["bytes"]]
-    if call == "put_nbi":
+    if row["operation"] == "rate of puts" and call == "put_nbi":
+        rows = [one for one in rows if one["by"] in ("a thread", "a warp", "a block") and one["threads"] == row["threads"]]
+    elif call == "put_nbi":
         rows = [one for one in rows if one["by"].split()[0] == str(row["blocks"])]
     elif call == "p":
         rows = [one for one in rows if one["by"].endswith("blocks") == (row["blocks"] > 1)

@@ -37,6 +37,7 @@ class KernelSide : OneSidedRuns {
   void bandwidth(std::uint64_t bytes, bool puts);
   void copies(const OneSidedRow& row, Form form);
   void rate();
+  void small_puts();
   void must_hold_last(const Numbers& numbers, std::uint64_t count);
   void atomics();
   void barriers();
@@ -74,7 +75,10 @@ void KernelSide::measure() {
       for (const std::uint64_t bytes :
            bench_.sizes(bench_.options.sizes.empty() ? kLeastOfBandwidth : kWordBytes, kRoomOfKernels, 8))
         bandwidth(bytes, puts);
-  if (bench_.wants("rate")) rate();
+  if (bench_.wants("rate")) {
+    rate();
+    small_puts();
+  }
   if (bench_.wants("atomics")) atomics();
   if (bench_.wants("barrier")) barriers();
   heap_.destroy();
@@ -226,6 +230,27 @@ void KernelSide::rate() {
     row.iterations = trips(2000);
     race(std::move(row), ours, bare, static_cast<double>(threads));
   }
+}
+
+// One after the other, each to the next place, by one thread, warp or block.
+void KernelSide::small_puts() {
+  for (const std::uint64_t bytes : {8U, 16U, 64U, 128U, 512U})
+    for (Form form : {Form{Kernel::small_by_thread, 1, 1, &none_}, Form{Kernel::small_by_warp, 1, 32, &none_},
+                      Form{Kernel::small_by_block, 1, 256, &none_}}) {
+      form.bytes = bytes;
+      const std::uint64_t which = bytes + form.threads;
+      prepare(which, kWordPlaces * bytes);
+      run(form, kWordPlaces);
+      heap_.barrier();
+      bench_.must_be_right(bench_.first() || bench_.holds(dest_, bytes_of_rank(bench_.other(), which, kWordPlaces * bytes)),
+                           "puts by " + form.text() + ", " + std::to_string(bytes) + " bytes");
+      OneSidedRow row{.operation = "rate of puts", .bytes = bytes, .by = "put", .moves = true, .counts = true};
+      row.limit_is = "bare loads and stores";
+      row.iterations = trips(2000);
+      Form bare = form;
+      bare.kernel = Kernel::small_bare;
+      race(std::move(row), {form}, {bare}, 1);
+    }
 }
 
 void KernelSide::atomics() {

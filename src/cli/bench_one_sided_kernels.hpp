@@ -37,10 +37,14 @@ enum class OneSidedKernel : std::uint8_t {
   store_bare,
   fetch_add,
   add,
-  load_bare
+  load_bare,
+  small_by_thread,
+  small_by_warp,
+  small_by_block,
+  small_bare
 };
 inline constexpr std::size_t kOneSidedKernels = std::size(one_sided::kKernelNames);
-static_assert(kOneSidedKernels == static_cast<std::size_t>(OneSidedKernel::load_bare) + 1);
+static_assert(kOneSidedKernels == static_cast<std::size_t>(OneSidedKernel::small_bare) + 1);
 const char* name_of_kernel(OneSidedKernel kernel);
 
 class OneSidedKernels {

@@ -23,7 +23,8 @@ inline constexpr const char* kKernelNames[] = {"empty",         "words",        
                                                "meet_by_grid",  "meet_bare",       "put",
                                                "get",           "put_bulk",        "get_bulk",
                                                "store",         "store_bare",      "fetch_add",
-                                               "add",           "load_bare"};
+                                               "add",           "load_bare",       "small_by_thread",
+                                               "small_by_warp", "small_by_block",  "small_bare"};
 
 inline constexpr unsigned kMostBlocks = 1024;
 inline constexpr std::uint64_t kMostThreads = 8192;  // that trade words
@@ -78,16 +79,9 @@ IST_DEVICE_CODE Status look_until(const Look& look) {
   return come ? Status::ok : Status::late;
 }
 
-// Every trip, `step` being given its number; then `finish`, by every thread.
-template <class Crew, class Step, class Finish>
-IST_DEVICE_CODE void run_trips(const Crew& crew, const Work& work, const Step& step, const Finish& finish) {
-  std::uint64_t begun = device::nanoseconds();
-  Status status = Status::ok;
-  for (std::uint64_t n = 1; n <= work.trips && status == Status::ok; ++n) {
-    if (n == work.first_ones + 1) begun = device::nanoseconds();
-    status = step(work.before + n);
-  }
-  finish();
+// By the first thread of each block, once it is over for all of them.
+template <class Crew>
+IST_DEVICE_CODE void tell_end(const Crew& crew, const Work& work, std::uint64_t begun, Status status) {
   status = device::agreed(crew, status);
   const std::uint64_t ended = device::nanoseconds();
   if (crew.thread != 0) return;
@@ -98,32 +92,42 @@ IST_DEVICE_CODE void run_trips(const Crew& crew, const Work& work, const Step& s
   device::store_release(&end.over, std::uint64_t{1});
 }
 
+// Every trip, `step` being given its number.
+template <class Crew, class Step>
+IST_DEVICE_CODE void run_trips(const Crew& crew, const Work& work, const Step& step) {
+  std::uint64_t begun = device::nanoseconds();
+  Status status = Status::ok;
+  for (std::uint64_t n = 1; n <= work.trips && status == Status::ok; ++n) {
+    if (n == work.first_ones + 1) begun = device::nanoseconds();
+    status = step(work.before + n);
+  }
+  tell_end(crew, work, begun, status);
+}
+
 // PE 0 sends, and PE 1 answers.
 template <class Crew, class Send, class Receive>
 IST_DEVICE_CODE void there_and_back(const Crew& crew, const Work& work, const Send& send, const Receive& receive) {
   const bool leads = work.view.pe == 0;
-  run_trips(
-      crew, work,
-      [&](std::uint64_t n) {
-        const Status first = leads ? send(n) : receive(n);
-        if (first != Status::ok) return first;
-        return leads ? receive(n) : send(n);
-      },
-      [] {});
+  run_trips(crew, work, [&](std::uint64_t n) {
+    const Status first = leads ? send(n) : receive(n);
+    if (first != Status::ok) return first;
+    return leads ? receive(n) : send(n);
+  });
 }
 
-// By PE 0 alone; the other one's kernel is over at once. What was stored is there when its time ends.
+// By PE 0 alone; the other one's kernel is over at once. What was stored is there when its time ends. Between two steps, which may be one store
+// each, nobody looks at a clock or a status.
 template <class Crew, class Step>
 IST_DEVICE_CODE void by_the_first(const Crew& crew, const Work& work, const Step& step) {
-  Work mine = work;
-  if (work.view.pe != 0) mine.trips = 0;
-  run_trips(
-      crew, mine,
-      [&](std::uint64_t n) {
-        step(n);
-        return Status::ok;
-      },
-      [] { device::quiet(); });
+  const std::uint64_t last = work.before + (work.view.pe == 0 ? work.trips : 0), first = work.before + work.first_ones;
+  std::uint64_t n = work.before, begun = 0;
+  IST_DEVICE_LOOP_ONCE
+  for (int part = 0; part < 2; ++part) {
+    begun = device::nanoseconds();
+    for (const std::uint64_t until = part == 1 || last < first ? last : first; n < until;) step(++n);
+  }
+  device::quiet();
+  tell_end(crew, work, begun, Status::ok);
 }
 
 template <class Crew>
@@ -133,6 +137,15 @@ IST_DEVICE_CODE std::uint64_t number_of_thread(const Crew& crew) {
 template <class Crew>
 IST_DEVICE_CODE std::uint64_t all_threads(const Crew& crew) {
   return std::uint64_t{crew.blocks} * crew.threads;
+}
+// Of work.count words the caller's: a thread of a device has one; a processor has all of a block's.
+template <class Crew, class Act>
+IST_DEVICE_CODE void each_own(const Crew& crew, const Work& work, const Act& act) {
+#if defined(__CUDA_ARCH__)
+  act(number_of_thread(crew));
+#else
+  for (std::uint64_t i = number_of_thread(crew); i < work.count; i += all_threads(crew)) act(i);
+#endif
 }
 
 // ---- ping-pong of words: each thread owns one, on a device; a processor has all of a block's ----
@@ -261,24 +274,20 @@ IST_DEVICE_CODE void trade_packets_bare(const Crew& crew, const Work& work) {
 template <class Crew>
 IST_DEVICE_CODE void meet(const Crew& crew, const Work& work) {
   device::Meeting<Crew> meeting(crew, work.view);
-  run_trips(
-      crew, work, [&](std::uint64_t) { return meeting.meet(work.most); }, [] {});
+  run_trips(crew, work, [&](std::uint64_t) { return meeting.meet(work.most); });
 }
 template <class Crew>
 IST_DEVICE_CODE void meet_bare(const Crew& crew, const Work& work) {
   std::uint64_t* const flag = device::peer_ptr(work.view, work.words, 1 - work.view.pe);
-  run_trips(
-      crew, work,
-      [&](std::uint64_t n) {
-        Status status = Status::ok;
-        crew.sync();
-        if (crew.thread == 0) {
-          device::store_release(flag, n);
-          status = look_until([&] { return device::load_acquire(work.words) >= n; });
-        }
-        return crew.any(status != Status::ok) ? Status::late : Status::ok;
-      },
-      [] {});
+  run_trips(crew, work, [&](std::uint64_t n) {
+    Status status = Status::ok;
+    crew.sync();
+    if (crew.thread == 0) {
+      device::store_release(flag, n);
+      status = look_until([&] { return device::load_acquire(work.words) >= n; });
+    }
+    return crew.any(status != Status::ok) ? Status::late : Status::ok;
+  });
 }
 
 // ---- by PE 0 alone ----
@@ -328,22 +337,38 @@ IST_DEVICE_CODE void get_in_bulk(const Crew& crew, const Work& work) {
   copy_in_bulk(crew, work, false);
 }
 
+// Short ones, each to the next of kWordPlaces; and bare, words of eight bytes whose addresses were worked out before.
+template <class Crew>
+IST_DEVICE_CODE void put_small(const Crew& crew, const Work& work) {
+  by_the_first(crew, work, [&](std::uint64_t n) {
+    const std::uint64_t at = n % kWordPlaces * work.bytes;
+    device::put(crew, work.view, work.dest + at, work.source + at, work.bytes, 1);
+  });
+}
+template <class Crew>
+IST_DEVICE_CODE void put_small_bare(const Crew& crew, const Work& work) {
+  auto* const theirs = reinterpret_cast<std::uint64_t*>(device::peer_ptr(work.view, work.dest, 1));
+  const auto* const from = reinterpret_cast<const std::uint64_t*>(work.source);
+  const std::uint64_t words = work.bytes / 8;
+  by_the_first(crew, work, [&](std::uint64_t n) {
+    const std::uint64_t at = n % kWordPlaces * words;
+    for (std::uint64_t i = crew.thread; i < words; i += crew.threads) device::store_relaxed(&theirs[at + i], from[at + i]);
+  });
+}
+
 // A word of eight bytes after the other, by every thread into its own places.
 template <class Crew>
 IST_DEVICE_CODE void store_words(const Crew& crew, const Work& work) {
-  const std::uint64_t from = number_of_thread(crew), step = all_threads(crew);
   by_the_first(crew, work, [&](std::uint64_t n) {
-    for (std::uint64_t i = from; i < work.count; i += step)
-      device::p(work.view, &work.words[n % kWordPlaces * work.count + i], n, 1);
+    each_own(crew, work,
+             [&](std::uint64_t i) { device::p(work.view, &work.words[n % kWordPlaces * work.count + i], n, 1); });
   });
 }
 template <class Crew>
 IST_DEVICE_CODE void store_words_bare(const Crew& crew, const Work& work) {
   std::uint64_t* const theirs = device::peer_ptr(work.view, work.words, 1);
-  const std::uint64_t from = number_of_thread(crew), step = all_threads(crew);
   by_the_first(crew, work, [&](std::uint64_t n) {
-    for (std::uint64_t i = from; i < work.count; i += step)
-      device::store_relaxed(&theirs[n % kWordPlaces * work.count + i], n);
+    each_own(crew, work, [&](std::uint64_t i) { device::store_relaxed(&theirs[n % kWordPlaces * work.count + i], n); });
   });
 }
 
@@ -351,17 +376,15 @@ IST_DEVICE_CODE void store_words_bare(const Crew& crew, const Work& work) {
 template <class Crew>
 IST_DEVICE_CODE void fetch_and_add(const Crew& crew, const Work& work) {
   std::uint64_t found = 0;
-  const std::uint64_t from = number_of_thread(crew), step = all_threads(crew);
   by_the_first(crew, work, [&](std::uint64_t) {
-    for (std::uint64_t i = from; i < work.count; i += step)
-      found = device::atomic_fetch_add(work.view, work.words, 1 + (found >> 63), 1);
+    each_own(crew, work,
+             [&](std::uint64_t) { found = device::atomic_fetch_add(work.view, work.words, 1 + (found >> 63), 1); });
   });
 }
 template <class Crew>
 IST_DEVICE_CODE void only_add(const Crew& crew, const Work& work) {
-  const std::uint64_t from = number_of_thread(crew), step = all_threads(crew);
   by_the_first(crew, work, [&](std::uint64_t) {
-    for (std::uint64_t i = from; i < work.count; i += step) device::atomic_add(work.view, work.words, std::uint64_t{1}, 1);
+    each_own(crew, work, [&](std::uint64_t) { device::atomic_add(work.view, work.words, std::uint64_t{1}, 1); });
   });
 }
 // Loads of PE 1's word, each of which waits for the one before it: a way there and one back.
@@ -369,9 +392,8 @@ template <class Crew>
 IST_DEVICE_CODE void load_bare(const Crew& crew, const Work& work) {
   const std::uint64_t* const theirs = device::peer_ptr(work.view, work.words, 1);
   std::uint64_t found = 0;
-  const std::uint64_t from = number_of_thread(crew), step = all_threads(crew);
   by_the_first(crew, work, [&](std::uint64_t) {
-    for (std::uint64_t i = from; i < work.count; i += step) found = device::load_relaxed(theirs + (found >> 63));
+    each_own(crew, work, [&](std::uint64_t) { found = device::load_relaxed(theirs + (found >> 63)); });
   });
 }
 

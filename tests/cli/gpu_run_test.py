@@ -217,10 +217,11 @@ def one_sided_calls_are_one_list_beside_nvshmem(folder):
         return {"call": call, "by": by, "bytes": size, "threads": threads, "us": us}
     rows = [ours("ping-pong", "put_signal, a thread", 8, 1, 1, 2.0), ours("ping-pong", "packets, 32 threads", 8, 1, 32, 1.0),
             ours("put bandwidth", "8 x 512 threads", 65536, 8, 512, 4.0), ours("rate of puts", "p, 4 x 256 threads", 8, 4, 256, 0.5),
-            ours("fetch_add", "one word, a thread", 8, 1, 1, 0.8), ours("fetch_add", "one word, 32 threads", 8, 1, 32, 0.1),
+            ours("rate of puts", "put, 32 threads", 64, 1, 32, 0.4), ours("fetch_add", "one word, a thread", 8, 1, 1, 0.8), ours("fetch_add", "one word, 32 threads", 8, 1, 32, 0.1),
             ours("barrier", "a block, 256 threads", 0, 1, 256, 2.5), ours("ping-pong of words", "a word each, a thread", 8, 1, 1, 0.7)]
     peer = [theirs("put_signal", "a warp", 8, 32, 3.0), theirs("put_signal", "a thread", 8, 1, 4.0), theirs("put_nbi", "1 block", 65536, 512, 9),
             theirs("put_nbi", "8 blocks", 65536, 512, 6.0), theirs("p", "a thread", 8, 1, 7.0), theirs("p", "4 blocks", 8, 256, 1.5),
+            theirs("put_nbi", "a thread", 64, 1, 0.1), theirs("put_nbi", "a warp", 64, 32, 1.0),
             theirs("atomic_fetch_add", "a thread", 8, 1, 1.2), theirs("barrier", "a block", 0, 32, 5.0), theirs("barrier", "a block", 0, 256, 5.5)]
     (folder / "one-sided-kernel-cuda.json").write_text(json.dumps({"side": "kernel", "from": "cuda", "machine": "M", "commit": "0123", "date": "2026-11-26T00:00:00Z", "rows": rows}))
     (folder / "one-sided-host-host.json").write_text("[half of it")
@@ -239,7 +240,7 @@ def one_sided_calls_are_one_list_beside_nvshmem(folder):
     done = run(*command)
     assert done.returncode == 0 and "left out one-sided-host-host.json: not complete" in done.stdout, done
     ratios = [line.split()[-1] for line in done.stdout.splitlines() if line and line[-1].isdigit()]
-    assert ratios == ["2.00", "3.00", "1.50", "3.00", "1.50", "3.00", "1.50", "2.20", "5.00", "6.00", "4.00"], done.stdout
+    assert ratios == ["2.00", "3.00", "1.50", "3.00", "1.50", "3.00", "2.50", "1.50", "2.20", "5.00", "6.00", "4.00"], done.stdout
     found = json.loads((folder / "out.json").read_text())
     assert [one.get("side", one.get("by")) for one in found] == ["host", "kernel", "stream", "NVSHMEM 3", "NVSHMEM 3"] and found[4]["commit"] == "0123", found
     (folder / "filed").mkdir()

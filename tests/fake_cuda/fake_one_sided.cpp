@@ -20,6 +20,8 @@ void run_block(std::string_view name, const Lone& crew, const Work& work) {
   if (name.starts_with("meet_by_")) meet(crew, work);
   if (name == "meet_bare") meet_bare(crew, work);
   if (name == "put") put_all(crew, work);
+  if (name.starts_with("small_by_")) put_small(crew, work);
+  if (name == "small_bare") put_small_bare(crew, work);
   if (name == "get") get_all(crew, work);
   if (name == "put_bulk") put_in_bulk(crew, work);
   if (name == "get_bulk") get_in_bulk(crew, work);

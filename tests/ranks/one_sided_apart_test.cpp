@@ -3,14 +3,13 @@
 #include <isthmus/heap.h>
 #include <isthmus/heap_stream.h>
 
-#include <sys/resource.h>
-
 #include <array>
 #include <chrono>
 #include <filesystem>
 #include <thread>
 
 #include "broken_driver.hpp"
+#include "idle_use.hpp"
 
 namespace {
 
@@ -164,26 +163,13 @@ TEST_P(OneSidedApart, KernelsAndStreamsAreRefused) {
   });
 }
 
-// So often did the process go to sleep in that time.
-std::int64_t naps_in(std::chrono::milliseconds time) {
-  const auto naps = [] {
-    rusage used{};
-    ::getrusage(RUSAGE_SELF, &used);
-    return static_cast<std::int64_t>(used.ru_nvcsw);
-  };
-  const std::int64_t before = naps();
-  std::this_thread::sleep_for(time);
-  return naps() - before;
-}
-
 // With looks every 0.15 ms or so it would be 1300.
 TEST_P(OneSidedApart, TheServiceSleepsUntilSomebodyAsks) {
   NEEDS_FAKE_DRIVER();
   with_two([](const Here& here, Checks& check, Apart& mine) {
     check.ok(ist_heap_barrier(mine.heap), "barrier");
-    naps_in(std::chrono::milliseconds{200});  // after which it is given up that somebody asks soon
-    const std::int64_t naps = naps_in(std::chrono::milliseconds{200});
-    check.that(naps < 500, std::to_string(naps) + " naps of 200 ms in which nobody asked");
+    const IdleUse use = IdleUse::settled(250);
+    check.that(use.naps < 250, use.text() + " in 200 ms in which nobody asked");
     for (std::uint64_t round = 1; round <= 3; ++round) {
       const Data bytes = random_bytes(kBytes, seed_of(here.rank, round));
       check.ok(ist_heap_put_signal(mine.heap, mine.part, ist_host(bytes.data()), kBytes, mine.words, round, IST_SIGNAL_SET,

@@ -2,7 +2,11 @@
 // what is mapped for how long.
 #include <isthmus/window.h>
 
+#include <chrono>
+#include <thread>
+
 #include "broken_driver.hpp"
+#include "idle_use.hpp"
 
 namespace {
 
@@ -149,6 +153,46 @@ TEST(WindowDevices, AreServedWhereNoMemoryIsToBeOpened) {
       check.ok(ist_world_destroy(&there.world), "destroy");
       return check.wrong();
     }));
+}
+
+// How many of nine puts take longer than 4 ms, each after the other PE's service has been idle for long.
+int slow_puts(ist_window window, Checks& check) {
+  int slow = 0;
+  for (std::uint64_t n = 0; n < 9; ++n) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{150});
+    const auto begun = Clock::now();
+    check.ok(ist_window_put(window, 0, ist_host(&n), sizeof n, 1), "put");
+    check.ok(ist_window_quiet(window), "quiet");
+    if (Clock::now() - begun > std::chrono::milliseconds{4}) ++slow;
+  }
+  return slow;
+}
+
+// With looks every 0.15 ms or so it would go to sleep 1300 times in 200 ms, and have a processor for 30 of them. Who is not rung for looks every
+// 20 ms, and four of five puts would be slow; some are where other programs have the processors. PE 1 makes no call.
+TEST_P(WindowLinks, AreServedByAThreadThatSleepsUntilItIsRung) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_LINKS", GetParam()}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    const Buffer memory(here, kBytes, IST_KIND_CUDA, here.rank);
+    ist_window window = IST_WINDOW_NULL;
+    check.ok(ist_window_create(here.comm, memory.get(), kBytes, &window), "a window");
+    check.ok(ist_barrier(here.comm), "barrier");
+    const IdleUse use = IdleUse::settled(250);
+    check.that(use.naps < 250 && (kSanitized || use.processor < std::chrono::milliseconds{10}),
+               use.text() + " in 200 ms in which nobody asked");
+    if (here.rank == 1) {
+      here.wait_for(0, 1);
+    } else {
+      const int slow = slow_puts(window, check);
+      check.that(slow < 4, std::to_string(slow) + " of nine puts took longer than 4 ms");
+      here.has_come_to(1);
+    }
+    check.ok(ist_barrier(here.comm), "barrier");
+    check.ok(ist_window_free(&window), "free");
+    return check.wrong();
+  }));
 }
 
 // No thread of the library's own is allowed then.

@@ -96,6 +96,72 @@ TEST(InKernelCopies, OfATypeCountElementsAndOthersBytes) {
   });
 }
 
+// By crews of any number of threads, wherever both sides lie: the bytes, and none beside them.
+TEST(InKernelCopies, ShortOnesAreWholeWhereverTheyLie) {
+  constexpr std::uint64_t kMost = 300, kGuard = 32;
+  alignas(64) std::array<unsigned char, kMost + 2 * kGuard> source{}, found{};
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = byte_of(0, 1, i);
+  std::uint64_t wrong = 0;
+  for (const unsigned threads : {1U, 2U, 3U, 32U, 33U, 64U, 256U})
+    for (const std::uint64_t to : {0U, 1U, 2U, 4U, 8U, 12U})
+      for (const std::uint64_t from : {0U, 1U, 2U, 4U, 8U, 12U})
+        for (std::uint64_t bytes = 0; bytes <= kMost; ++bytes) {
+          found.fill(0xa5);
+          for (unsigned thread = 0; thread < threads; ++thread)
+            copy(Player{thread, threads, 0, 1, nullptr}, &found[kGuard / 2 + to], &source[from], bytes);
+          for (std::uint64_t i = 0; i < found.size(); ++i) {
+            const std::uint64_t at = i - kGuard / 2 - to;  // before the first byte it goes round
+            wrong += found[i] != (at < bytes ? source[from + at] : 0xa5);
+          }
+        }
+  EXPECT_EQ(0U, wrong);
+}
+
+struct Rgb {
+  unsigned char red, green, blue;
+};
+
+// Of elements that lie as their type has to, by one thread and by more of them than there are elements, there and back.
+template <class T>
+void puts_and_gets_elements() {
+  const Team team(2);
+  const ist_team_view view = team.view(0);
+  auto* const mine = reinterpret_cast<T*>(team.room(0));
+  auto* const theirs = reinterpret_cast<unsigned char*>(team.room(1));
+  constexpr std::uint64_t kMost = 70;
+  alignas(16) std::array<unsigned char, kMost * sizeof(T)> source{}, back{};
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = byte_of(1, sizeof(T), i);
+  std::uint64_t wrong = 0;
+  for (const unsigned threads : {1U, 3U, 32U, 128U})
+    for (const std::uint64_t place : {0U, 1U, 2U, 3U})
+      for (std::uint64_t count = 0; count <= kMost; ++count) {
+        std::fill_n(theirs, (kMost + 8) * sizeof(T), static_cast<unsigned char>(0xa5));
+        back.fill(0x5a);
+        const auto each = [&](const auto& call) {
+          for (unsigned thread = 0; thread < threads; ++thread) call(Player{thread, threads, 0, 1, nullptr});
+        };
+        each([&](const Player& crew) {
+          put<T>(crew, view, mine + place, reinterpret_cast<const T*>(source.data()), count, 1);
+        });
+        each([&](const Player& crew) { get<T>(crew, view, reinterpret_cast<T*>(back.data()), mine + place, count, 1); });
+        const std::uint64_t bytes = count * sizeof(T);
+        for (std::uint64_t i = 0; i < (kMost + 8) * sizeof(T); ++i) {
+          const std::uint64_t at = i - place * sizeof(T);
+          wrong += theirs[i] != (at < bytes ? source[at] : 0xa5);
+        }
+        for (std::uint64_t i = 0; i < back.size(); ++i) wrong += back[i] != (i < bytes ? source[i] : 0x5a);
+      }
+  EXPECT_EQ(0U, wrong) << sizeof(T);
+}
+TEST(InKernelCopies, OfElementsOfAnySizeAreWhole) {
+  puts_and_gets_elements<char>();
+  puts_and_gets_elements<std::uint16_t>();
+  puts_and_gets_elements<Rgb>();
+  puts_and_gets_elements<float>();
+  puts_and_gets_elements<std::uint64_t>();
+  puts_and_gets_elements<Pair>();
+}
+
 TEST(InKernelCopies, WithStridesGoElementByElement) {
   const Team team(2);
   team.play({1, 3}, [&](const Player& crew, const ist_team_view& view) {

@@ -48,12 +48,10 @@ struct Side {
   std::uint32_t iterations;
   std::uint64_t before;
   std::uint32_t bytes;
-  unsigned char* out;
-  unsigned char* in;
-  std::uint64_t* signal;
-  std::uint64_t* counter;
-  unsigned char* many_out;
-  unsigned char* many_in;
+  std::uint32_t places;  // of so many bytes each, which blocks put one after the other
+  unsigned char *out, *in;
+  std::uint64_t *signal, *counter;
+  unsigned char *many_out, *many_in;
   long long* nanoseconds;
   long long *begun, *ended;  // of the first block, and of the last one
   __device__ int other() const { return 1 - rank; }
@@ -154,7 +152,21 @@ __global__ void stores(Side side) {
 __global__ void puts(Side side) {
   const std::uint32_t part = side.bytes / gridDim.x / 16 * 16, at = blockIdx.x * part;
   const std::uint32_t length = blockIdx.x + 1 == gridDim.x ? side.bytes - at : part;
-  timed_by_all(side, [&](std::uint32_t) { nvshmemx_putmem_nbi_block(side.many_in + at, side.many_out + at, length, 1); });
+  timed_by_all(side, [&](std::uint32_t n) {
+    const std::uint64_t to = std::uint64_t{n} % side.places * side.bytes + at;
+    nvshmemx_putmem_nbi_block(side.many_in + to, side.many_out + to, length, 1);
+  });
+}
+// Short ones, each to the next place.
+template <unsigned kThreads>
+__global__ void small_puts(Side side) {
+  timed_by_all(side, [&](std::uint32_t n) {
+    unsigned char *const to = side.many_in + n % kPlaces * side.bytes, *const from =
+                                                                           side.many_out + n % kPlaces * side.bytes;
+    if (kThreads == 1) nvshmem_putmem_nbi(to, from, side.bytes, 1);
+    if (kThreads == 32) nvshmemx_putmem_nbi_warp(to, from, side.bytes, 1);
+    if (kThreads == 256) nvshmemx_putmem_nbi_block(to, from, side.bytes, 1);
+  });
 }
 
 struct Board {
@@ -186,6 +198,7 @@ struct Way {
 // Both ranks at once; nanoseconds of an iteration by this rank's clock.
 double run(Rank& r, const Way& way, std::uint32_t bytes, std::uint32_t iterations) {
   r.side.bytes = bytes;
+  r.side.places = std::clamp(kManyBytes / std::max(bytes, 1U), 1U, static_cast<std::uint32_t>(kPlaces));
   r.side.iterations = iterations;
   *r.side.nanoseconds = 0;
   *r.side.begun = std::numeric_limits<long long>::max();
@@ -240,8 +253,8 @@ void row(Rank& r, const char* call, std::uint32_t bytes, int legs, const std::ve
   must(best < ways.size(), "finding a way that can be launched");
   if (r.side.rank != 0) return;
   std::printf(
-      "%s\n {\"call\": \"%s\", \"by\": \"%s\", \"bytes\": %u, \"threads\": %u, \"us\": %.3f, \"us_low\": %.3f, \"us_high\": "
-      "%.3f}",
+      "%s\n {\"call\": \"%s\", \"by\": \"%s\", \"bytes\": %u, \"threads\": %u, \"us\": %.6f, \"us_low\": %.6f, \"us_high\": "
+      "%.6f}",
       printed++ ? "," : "", call, ways[best].by, bytes, ways[best].threads, times[best][kRounds / 2], times[best].front(),
       times[best].back());
 }
@@ -256,6 +269,10 @@ void measure_one_way(Rank& r, unsigned multiprocessors) {
        {Threads{"a thread", 1, 1}, Threads{"a warp", 1, 32}, Threads{"4 blocks", 4, 256}, Threads{"32 blocks", 32, 256}})
     row(r, "p", 8, static_cast<int>(blocks * threads), {{by, stores, threads, blocks}});
   row(r, "atomic_add", 8, 1, {{"a thread", only_adds, 1}});
+  for (const std::uint32_t bytes : {8U, 16U, 64U, 128U, 512U})
+    for (const Way& way :
+         {Way{"a thread", small_puts<1>, 1}, Way{"a warp", small_puts<32>, 32}, Way{"a block", small_puts<256>, 256}})
+      row(r, "put_nbi", bytes, 1, {way});
   must(cudaMemset(r.side.rank == 0 ? r.side.many_out : r.side.many_in, r.side.rank == 0 ? 0x5a : 0, kManyBytes),
        "cudaMemset");
   must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -321,7 +338,7 @@ int be_rank(Board& board, int rank, int ranks) {
   must(gpus >= ranks, "finding a GPU for each process");
   must(cudaSetDevice(rank), "cudaSetDevice");
   join(board, rank, ranks);
-  Rank r{board, Side{rank, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}, ranks};
+  Rank r{board, Side{rank, 0, 0, 0, 1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}, ranks};
   must(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), "cudaStreamCreate");
   must(cudaHostAlloc(&r.side.nanoseconds, 3 * sizeof(long long), cudaHostAllocMapped), "cudaHostAlloc");
   r.side.begun = r.side.nanoseconds + 1, r.side.ended = r.side.nanoseconds + 2;

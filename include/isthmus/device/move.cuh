@@ -19,7 +19,13 @@ namespace ist::device {
 template <class T>
 IST_DEVICE_CODE T* peer_ptr(const ist_team_view& view, T* mine, int pe) {
   const auto distance = static_cast<std::uint64_t>(static_cast<std::int64_t>(pe) - view.pe) * view.stride;
+#if defined(__CUDA_ARCH__)
+  // By the address, not by its number: what the compiler knows of `mine`, that it is global memory, holds there, too.
+  const auto* const there = reinterpret_cast<const volatile unsigned char*>(mine) + static_cast<std::int64_t>(distance);
+  return reinterpret_cast<T*>(const_cast<unsigned char*>(there));
+#else
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(mine) + distance);
+#endif
 }
 // That byte of PE `pe`'s part.
 IST_DEVICE_CODE void* peer_ptr(const ist_team_view& view, std::uint64_t offset, int pe) {
@@ -41,6 +47,19 @@ IST_DEVICE_CODE bool lies_as(std::uintptr_t address) {
   return address % sizeof(Word) == 0;
 }
 
+// Word i, and one and two steps further, as far as they are among the words: all loads before the first store.
+template <class Word>
+IST_DEVICE_CODE void copy_last(Word* target, const Word* source, std::uint64_t i, std::uint64_t step, std::uint64_t words) {
+  const bool first = i < words, second = i + step < words, third = i + 2 * step < words;
+  Word a{}, b{}, c{};
+  if (first) a = source[i];
+  if (second) b = source[i + step];
+  if (third) c = source[i + 2 * step];
+  if (first) target[i] = a;
+  if (second) target[i + step] = b;
+  if (third) target[i + 2 * step] = c;
+}
+
 // Four loads are on their way before the first of their stores: nobody tells the compiler that the two do not overlap.
 template <class Word>
 IST_DEVICE_CODE void copy_words(unsigned char* to, const unsigned char* from, std::uint64_t words, unsigned thread,
@@ -49,6 +68,7 @@ IST_DEVICE_CODE void copy_words(unsigned char* to, const unsigned char* from, st
   const auto* const source = reinterpret_cast<const Word*>(from);
   const std::uint64_t step = threads;
   std::uint64_t i = thread;
+  IST_DEVICE_LOOP_ONCE
   for (; i + 3 * step < words; i += 4 * step) {
     const Word a = source[i], b = source[i + step], c = source[i + 2 * step], d = source[i + 3 * step];
     target[i] = a;
@@ -56,37 +76,87 @@ IST_DEVICE_CODE void copy_words(unsigned char* to, const unsigned char* from, st
     target[i + 2 * step] = c;
     target[i + 3 * step] = d;
   }
-  for (; i < words; i += step) target[i] = source[i];
+  copy_last(target, source, i, step, words);
 }
 
-// A head up to where both lie as a vector does, vectors, and a tail.
-template <class Word>
-IST_DEVICE_CODE void copy_as(unsigned char* to, const unsigned char* from, std::uint64_t bytes, unsigned thread,
-                             unsigned threads) {
-  const std::uint64_t off = reinterpret_cast<std::uintptr_t>(to) % sizeof(Word);
-  std::uint64_t head = off == 0 ? 0 : sizeof(Word) - off;
+// Up to so many bytes are short: words of eight or four bytes do.
+inline constexpr std::uint64_t kShortCopy = 256;
+
+// Byte by byte, four at a time: `head` of them, and behind `middle` bytes the others.
+IST_DEVICE_CODE void copy_edges(unsigned char* to, const unsigned char* from, std::uint64_t head, std::uint64_t middle,
+                                std::uint64_t edges, unsigned thread, unsigned threads) {
+  const std::uint64_t step = threads;
+  IST_DEVICE_LOOP_ONCE
+  for (std::uint64_t i = thread; i < edges; i += 4 * step) {
+    unsigned char bytes[4] = {};
+    for (unsigned n = 0; n < 4; ++n) {
+      const std::uint64_t at = i + n * step;
+      if (at < edges) bytes[n] = from[at < head ? at : at + middle];
+    }
+    for (unsigned n = 0; n < 4; ++n) {
+      const std::uint64_t at = i + n * step;
+      if (at < edges) to[at < head ? at : at + middle] = bytes[n];
+    }
+  }
+}
+
+// In words as wide as the two addresses allow, with a head up to where both lie as those do, and a tail. Out of the way, as it is long, and
+// copy_by() has shorter ways for what lies well.
+IST_DEVICE_RARE void copy_unevenly(unsigned thread, unsigned threads, unsigned char* to, const unsigned char* from,
+                                   std::uint64_t bytes) {
+  const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
+  const std::uintptr_t all = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  unsigned width = lies_as<Pair>(apart) ? 16 : lies_as<std::uint64_t>(apart) ? 8 : lies_as<std::uint32_t>(apart) ? 4 : 1;
+  // A few whole words have no edges.
+  if (bytes <= kShortCopy && lies_as<std::uint64_t>(all) && bytes <= 64U * threads)
+    width = 8;
+  else if (bytes <= kShortCopy && lies_as<std::uint32_t>(all) && bytes <= 16U * threads)
+    width = 4;
+  std::uint64_t head = (0 - reinterpret_cast<std::uintptr_t>(to)) & (width - 1);
   if (head > bytes) head = bytes;
-  const std::uint64_t words = (bytes - head) / sizeof(Word);
-  const std::uint64_t tail = head + words * sizeof(Word);
-  copy_words<Word>(to + head, from + head, words, thread, threads);
-  if (head != 0) copy_words<unsigned char>(to, from, head, thread, threads);
-  if (tail != bytes) copy_words<unsigned char>(to + tail, from + tail, bytes - tail, thread, threads);
+  const std::uint64_t middle = (bytes - head) & ~std::uint64_t{width - 1};
+  unsigned char* const target = to + head;
+  const unsigned char* const source = from + head;
+  if (width == 16)
+    copy_words<Pair>(target, source, middle / 16, thread, threads);
+  else if (width == 8)
+    copy_words<std::uint64_t>(target, source, middle / 8, thread, threads);
+  else if (width == 4)
+    copy_words<std::uint32_t>(target, source, middle / 4, thread, threads);
+  else
+    copy_words<unsigned char>(target, source, middle, thread, threads);
+  copy_edges(to, from, head, middle, bytes - middle, thread, threads);
 }
 
-// In words as wide as the two addresses allow.
+// Is that a short copy of whole words, no more of them than threads? Then it is copied: one load, one store and no loop. `kAlignment`: of both
+// addresses and the length, as far as the types say; `all`: the bits of all three.
+template <class Word, unsigned kAlignment>
+IST_DEVICE_CODE bool copied_at_once(unsigned thread, unsigned threads, unsigned char* to, const unsigned char* from,
+                                    std::uint64_t bytes, std::uintptr_t all) {
+  if (kAlignment % sizeof(Word) != 0 && !lies_as<Word>(all)) return false;
+  const auto words = static_cast<unsigned>(bytes) / static_cast<unsigned>(sizeof(Word));
+  if (words > threads) return false;
+  if (thread < words) reinterpret_cast<Word*>(to)[thread] = reinterpret_cast<const Word*>(from)[thread];
+  return true;
+}
+
+template <unsigned kAlignment = 1>
 IST_DEVICE_CODE void copy_by(unsigned thread, unsigned threads, unsigned char* to, const unsigned char* from,
                              std::uint64_t bytes) {
-  const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
-  if (lies_as<Pair>(apart)) return copy_as<Pair>(to, from, bytes, thread, threads);
-  if (lies_as<std::uint64_t>(apart)) return copy_as<std::uint64_t>(to, from, bytes, thread, threads);
-  if (lies_as<std::uint32_t>(apart)) return copy_as<std::uint32_t>(to, from, bytes, thread, threads);
-  copy_words<unsigned char>(to, from, bytes, thread, threads);
+  const std::uintptr_t all = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  if (bytes <= kShortCopy) {
+    if (copied_at_once<std::uint64_t, kAlignment>(thread, threads, to, from, bytes, all)) return;
+    if (copied_at_once<std::uint32_t, kAlignment>(thread, threads, to, from, bytes, all)) return;
+  }
+  if (kAlignment % sizeof(Pair) == 0 || lies_as<Pair>(all))
+    return copy_words<Pair>(to, from, bytes / sizeof(Pair), thread, threads);
+  copy_unevenly(thread, threads, to, from, bytes);
 }
 // All threads of the crew, a grid's too.
-template <class Crew>
+template <unsigned kAlignment = 1, class Crew>
 IST_DEVICE_CODE void copy(const Crew& crew, void* to, const void* from, std::uint64_t bytes) {
-  copy_by(crew.block * crew.threads + crew.thread, crew.blocks * crew.threads, static_cast<unsigned char*>(to),
-          static_cast<const unsigned char*>(from), bytes);
+  copy_by<kAlignment>(crew.block * crew.threads + crew.thread, crew.blocks * crew.threads, static_cast<unsigned char*>(to),
+                      static_cast<const unsigned char*>(from), bytes);
 }
 
 template <class Crew>
@@ -108,15 +178,18 @@ struct ByName {
   static_assert(__is_trivially_copyable(T), "elements go as their bytes: they have to be trivially copyable");
   using type = T;
 };
+// They lie as their type has to, here and there: what the compiler knows of that it need not ask.
+template <class T>
+inline constexpr unsigned kElementAlignment = alignof(T);
 template <class T, class Crew>
 IST_DEVICE_CODE void put(const Crew& crew, const ist_team_view& view, typename ByName<T>::type* mine,
                          const typename ByName<T>::type* source, std::uint64_t count, int pe) {
-  put(crew, view, static_cast<void*>(mine), static_cast<const void*>(source), count * sizeof(T), pe);
+  copy<kElementAlignment<T>>(crew, peer_ptr(view, mine, pe), source, count * sizeof(T));
 }
 template <class T, class Crew>
 IST_DEVICE_CODE void get(const Crew& crew, const ist_team_view& view, typename ByName<T>::type* destination,
                          const typename ByName<T>::type* mine, std::uint64_t count, int pe) {
-  get(crew, view, static_cast<void*>(destination), static_cast<const void*>(mine), count * sizeof(T), pe);
+  copy<kElementAlignment<T>>(crew, destination, peer_ptr(view, mine, pe), count * sizeof(T));
 }
 
 // Element i goes from source[i * source_stride] to mine[i * stride] of PE `pe`.

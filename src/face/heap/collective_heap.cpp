@@ -85,8 +85,8 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   IST_TRY(meet(memory_->space()));
   const auto served = is_anyone_served(*reach == SpaceReach::owner);
   IST_TRY(served.status());
-  IST_TRY(extend(*control_, Offset{}, words, {}));
-  IST_TRY(extend(memory_->space(), Offset{}, bytes, {}));
+  IST_TRY(extend(*control_, Offset{}, words, [](Pe) { return true; }));
+  IST_TRY(extend_memory(Offset{}, bytes));
   device_view_.add(Offset{}, bytes);
   barrier_ = std::make_unique<FlagBarrier>(control_->base(), words, pe, pes);
   return *served ? start_serving() : Status{};
@@ -239,18 +239,8 @@ Status CollectiveHeap::meet(Space& space, int pe, const SpaceCard& card) {
                           "; put these PEs on devices that reach each other, or make a heap of IST_KIND_HOST"};
 }
 
-Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Status& own) {
-  Result<FileDescriptor> made = own.ok() ? space.make(from, size) : own;
-  Status status = agree("ist_heap: make", {}, made.status());
-  std::vector<FileDescriptor> all(static_cast<std::size_t>(comm().size()));
-  // What fails here is said when all have passed theirs on: nobody waits for one that has gone, and no descriptor is left behind.
-  Status mapped = status.ok() && made->valid() ? pass_around(*made, all) : Status{};
-  const auto takes = [&](int pe) { return pe != comm().rank() && (&space == control_.get() || unreached_of(Pe{pe}).ok()); };
-  for (int pe = 0; status.ok() && pe < comm().size(); ++pe)
-    if (takes(pe) && mapped.ok()) mapped = space.attach(Pe{pe}, from, size, all[static_cast<std::size_t>(pe)]);
-  if (status.ok()) status = agree("ist_heap: map", {}, mapped);
-  if (!status.ok()) space.take_back(from, size);
-  return status;
+Status CollectiveHeap::extend_memory(Offset from, Bytes size) {
+  return extend(memory_->space(), from, size, [this](Pe pe) { return unreached_of(pe).ok(); });
 }
 
 Status CollectiveHeap::grow(std::uint64_t bytes) {
@@ -265,7 +255,7 @@ Status CollectiveHeap::grow(std::uint64_t bytes) {
                                  std::to_string(stride.value - sync) + " (`most` of ist_heap_create)"};
   IST_TRY(agree("ist_heap_grow", {{"bytes", bytes}}, own));
   if (wanted == now) return {};
-  IST_TRY(extend(memory_->space(), Offset{now.value}, wanted - now, {}));
+  IST_TRY(extend_memory(Offset{now.value}, wanted - now));
   device_view_.add(Offset{now.value}, wanted - now);
   memory_->grow(wanted);
   return {};

@@ -98,8 +98,8 @@ class CollectiveHeap final : public Team {
   Status check(const Wanted& wanted, int& device) const;
   // The nearest way that all PEs have to each other's parts.
   Result<SpaceReach> agree_on_reach(MemoryKind& kind, int device) const;
-  // That stretch of a space: every PE makes its own, and maps the others'.
-  Status extend(Space& space, Offset from, Bytes size, const Status& own);
+  // That stretch of the memory, at every PE; mapped where it is reached.
+  Status extend_memory(Offset from, Bytes size);
   // Whose memory is in reach is found out with every other PE. What this PE's device does not reach is in unreached_.
   Status meet(Space& space);
   Status meet(Space& space, int pe, const SpaceCard& card);

@@ -24,9 +24,11 @@ constexpr std::size_t kMostAsked = 64;
 constexpr int kServiceLooks = 200;
 constexpr std::chrono::microseconds kServiceNap{20};
 constexpr std::chrono::microseconds kServiceLongNap{100};  // while nothing is under way
-// Looks before it sleeps until it is rung for; what its sender could not hand over when it rang is found after so long.
+// Looks before it sleeps longer than a nap; what its sender could not hand over when it rang is found after so long.
 constexpr int kServiceLooksAwake = kServiceLooks + 500;
 constexpr int kServiceLooksBetween = 5;
+// Looks of who asked, between which it gives way, before it waits as for any message.
+constexpr int kAskerLooks = 5000;
 constexpr std::chrono::microseconds kServiceSleep{20000};
 
 template <class T>
@@ -160,6 +162,13 @@ void PartService::let_go(Asked& asked) {
 Status PartService::finish(Asked& asked) {
   const OperationId answer = asked.operations.front();
   asked.operations.erase(asked.operations.begin());
+  // The thread that was rung for may have been put behind this one, on the same processor, and a wait spins for some 1 ms before it gives way.
+  const auto has_come = [&] {
+    const std::lock_guard lock(engine_.lock());
+    engine_.progress();
+    return Engine::complete(*engine_.find(answer));
+  };
+  for (int looks = 0; looks < kAskerLooks && !has_come(); ++looks) std::this_thread::yield();
   Status outcome = wait_for(engine_, answer).status;
   if (outcome.ok()) outcome = asked.answer.status();
   if (!outcome.ok()) {
@@ -279,8 +288,10 @@ void PartService::run() {
 void PartService::rest(Patience& patience, bool moved, bool polls) {
   if (moved) fruitless_ = 0;
   if (engine_.sleeping_path() != nullptr) return patience.after_look(moved, polls);
+  // What has moved often goes on at once; who asked may be waiting for this very processor otherwise.
+  if (moved) return;
   if (++fruitless_ < kServiceLooks) return std::this_thread::yield();
-  if (bells_.base != nullptr && fruitless_ >= kServiceLooksAwake && !polls && is_idle()) return sleep();
+  if (!polls && is_idle()) return sleep();
   std::this_thread::sleep_for(polls ? kServiceNap : kServiceLongNap);
 }
 
@@ -290,8 +301,11 @@ bool PartService::is_idle() const {
   });
 }
 
-// What was asked before the bell was announced is found by the look behind it, and what is asked later rings.
+// No request is slept over. Who asks publishes the request, fences, and looks whether the bell says asleep; this thread says so, fences, and looks
+// at all that could have been published. Both fences are seq_cst (doorbell.hpp): one of the two sees the other. What was asked before the bell was
+// announced is found by the look behind it; what is asked later finds the bell, and rings.
 void PartService::sleep() {
+  const bool naps = fruitless_ < kServiceLooksAwake;
   Doorbell& bell = bells_.of(own_.pe);
   bell.announce();
   bool news = stop_;
@@ -300,9 +314,9 @@ void PartService::sleep() {
     news = look_for_nobody(engine_) ||
            std::any_of(lanes_.begin(), lanes_.end(), [this](const Lane& lane) { return is_over(lane); });
   }
-  if (!news) bell.wait(kServiceSleep);
+  if (!news) bell.wait(naps ? kServiceLongNap : kServiceSleep);
   bell.retract();
-  fruitless_ = kServiceLooksAwake - kServiceLooksBetween;
+  if (!naps) fruitless_ = kServiceLooksAwake - kServiceLooksBetween;
 }
 
 // Under the lock.

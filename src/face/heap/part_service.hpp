@@ -35,7 +35,7 @@ class World;
 
 class PartService {
  public:
-  // Memory of every PE's that all map, zero at first: the thread's bell of PE p is p strides behind `base`. Null: it looks all the time.
+  // Memory of every PE's that all map, zero at first: the thread's bell of PE p is p strides behind `base`.
   struct Bells {
     static constexpr Bytes kSize{64};
     std::byte* base = nullptr;
@@ -43,9 +43,8 @@ class PartService {
     Doorbell& of(Pe pe) const {
       return *reinterpret_cast<Doorbell*>(base + static_cast<std::uint64_t>(pe.value) * stride.value);
     }
-    void ring(Pe pe) const {
-      if (base != nullptr) of(pe).ring();
-    }
+    // After what it is rung for was published.
+    void ring(Pe pe) const { of(pe).ring(); }
   };
   // This PE's part. Where the reach is SpaceReach::device its words are changed by the device, else by this thread's copies.
   struct Part {
@@ -129,7 +128,7 @@ class PartService {
   // What the thread does.
   void run();
   void rest(Patience& patience, bool moved, bool polls);
-  // With nothing to do, until somebody rings or for a moment.
+  // With nothing to do, until somebody rings, or for so long as what rang too early may wait: a nap at first, 20 ms later.
   void sleep();
   bool is_idle() const;
   bool step(Lane& lane);

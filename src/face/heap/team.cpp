@@ -72,6 +72,21 @@ Status Team::agree(const char* call, std::initializer_list<AgreedNumber> values,
   return {};
 }
 
+Status Team::extend(Space& space, Offset from, Bytes size, const std::function<bool(Pe)>& takes) {
+  const std::string made_by = std::string{label_} + ": make", mapped_by = std::string{label_} + ": map";
+  const Result<FileDescriptor> made = space.make(from, size);
+  Status status = agree(made_by.c_str(), {}, made.status());
+  std::vector<FileDescriptor> all(static_cast<std::size_t>(comm_->size()));
+  // What fails here is said when all have passed theirs on: nobody waits for one that has gone, and no descriptor is left behind.
+  Status mapped = status.ok() && made->valid() ? pass_around(*made, all) : Status{};
+  for (int pe = 0; status.ok() && pe < comm_->size(); ++pe)
+    if (pe != comm_->rank() && takes(Pe{pe}) && mapped.ok())
+      mapped = space.attach(Pe{pe}, from, size, all[static_cast<std::size_t>(pe)]);
+  if (status.ok()) status = agree(mapped_by.c_str(), {}, mapped);
+  if (!status.ok()) space.take_back(from, size);
+  return status;
+}
+
 // Both ways at once: of descriptors that nobody has taken yet the system allows a process no more than it may open.
 Status Team::pass_around(const FileDescriptor& own, std::vector<FileDescriptor>& all) {
   const std::uint32_t purpose = kTeamDescriptors | comm_->scope().context;

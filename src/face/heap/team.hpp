@@ -17,6 +17,7 @@
 #include "collective/communicator.hpp"
 #include "face/heap/started_copies.hpp"
 #include "memory/pinned_pool.hpp"
+#include "memory/spaces.hpp"
 
 namespace ist {
 
@@ -74,6 +75,8 @@ class Team {
   Status agree(const char* call, std::initializer_list<AgreedNumber> values, const Status& own = {});
   // Each PE gives all others one descriptor. What fails is returned when all have passed theirs on.
   Status pass_around(const FileDescriptor& own, std::vector<FileDescriptor>& all);
+  // That stretch of a space: every PE makes its own, and maps those of the other PEs that it takes.
+  Status extend(Space& space, Offset from, Bytes size, const std::function<bool(Pe)>& takes);
   Status anyone_lost() const;
 
  private:

@@ -170,9 +170,10 @@ Status Window::serve() {
   std::vector<std::uint64_t> all;
   IST_TRY(exchange(comm(), kCreate, asks, all));
   if (std::all_of(all.begin(), all.end(), [](std::uint64_t each) { return each == 0; })) return {};
-  Status own;
+  const auto bells = make_bells();
+  Status own = bells.status();
   const bool asked = std::any_of(all.begin(), all.end(), [&](std::uint64_t each) { return (each & bit(pe())) != 0; });
-  if (asked && world().settings().single_threaded())
+  if (own.ok() && asked && world().settings().single_threaded())
     own = {IST_ERR_SETTING,
            "a thread of the library's own serves this PE's memory to PEs whose devices do not reach it, which "
            "ISTHMUS_THREADS=\"single\" does not allow: leave that out, or register memory of IST_KIND_HOST"};
@@ -181,12 +182,24 @@ Status Window::serve() {
     for (const std::uint64_t each : all) asked_by.push_back((each & bit(pe())) != 0);
     const auto piece = [this](Offset offset, Bytes size) { return this->piece(Pe{pe()}, offset, size); };
     service_ = std::make_unique<PartService>(world(), comm(), PartService::Part{Pe{pe()}, kind_, SpaceReach::device, piece},
-                                             PartService::Bells{});
+                                             *bells);
     own = service_->start(asked_by);
   }
   Status started = agree("ist_window_create: serve", {}, own);
   if (!started.ok()) service_.reset();
   return started;
+}
+
+// In host memory, whatever the window is of: a word in a page of each PE's, zero at first.
+Result<PartService::Bells> Window::make_bells() {
+  Spaces& spaces = *world().kinds().host().spaces();
+  const Bytes page = spaces.page();
+  static_assert(PartService::Bells::kSize.value <= 4096, "a page holds it");
+  auto space = spaces.open({Pe{pe()}, pes(), 0, page});
+  IST_TRY(agree("ist_window_create: bells", {}, space.status()));
+  bells_ = std::move(*space);
+  IST_TRY(extend(*bells_, Offset{}, page, [](Pe) { return true; }));
+  return PartService::Bells{bells_->base(), page};
 }
 
 // Before anybody frees his memory: drivers do not bear that while another process has a piece of a pool open.

@@ -91,13 +91,16 @@ class Window final : public Team {
   Status borrow_from(int pe, Lending& lending, const Loan& loan);
   // Where somebody does not reach another one's.
   Status serve();
+  // Where each PE's service is rung for.
+  Result<PartService::Bells> make_bells();
   // Collective: nobody reaches the others' any more when it returns.
   Status let_go(const char* call);
 
   KindId kind_ = KindId::host;
-  Piece own_;                    // of device memory; where this PE gives none, a byte of the library's own
-  std::optional<Piece> anchor_;  // that byte
-  std::vector<Part> parts_;      // by PE
+  Piece own_;                     // of device memory; where this PE gives none, a byte of the library's own
+  std::optional<Piece> anchor_;   // that byte
+  std::vector<Part> parts_;       // by PE
+  std::unique_ptr<Space> bells_;  // of the services; where there are any, as for service_
   std::unique_ptr<PartService> service_;
 };
 
