@@ -21,6 +21,8 @@ Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size)
   const Bytes rounded{std::bit_ceil(std::max(size, kSmallest).value)};
   {
     const std::lock_guard lock(mutex_);
+    free_.reserve(free_.size() + out_ + 1);  // it comes back in a destructor, which must not fail
+    ++out_;
     const auto fits = [&](const Piece& piece) {
       return piece.kind == neighbour.kind && piece.device == neighbour.device && piece.size == rounded &&
              kind.together(piece, neighbour);
@@ -34,12 +36,23 @@ Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size)
     }
   }
   auto made = kind.allocate_beside(neighbour, rounded);
-  if (!made.ok()) return made.status();
-  return Block{this, *made};
+  if (made.ok()) return Block{this, *made};
+  const std::lock_guard lock(mutex_);
+  --out_;
+  return made.status();
+}
+
+void ScratchPool::release_later(const Piece& piece) {
+  {
+    const std::lock_guard lock(mutex_);
+    --out_;
+  }
+  kinds_.find(piece.kind)->release_later(piece);
 }
 
 void ScratchPool::give_back(const Piece& piece) {
   const std::lock_guard lock(mutex_);
+  --out_;
   free_.push_back(piece);
   free_bytes_ += piece.size;
   while (free_bytes_ > kMostFree) {

@@ -52,11 +52,12 @@ class ScratchPool {
 
  private:
   void give_back(const Piece& piece);
-  void release_later(const Piece& piece) { kinds_.find(piece.kind)->release_later(piece); }
+  void release_later(const Piece& piece);
 
   const Kinds& kinds_;
   std::mutex mutex_;
   std::vector<Piece> free_;  // the one given back last is last
+  std::size_t out_ = 0;      // blocks that will come back
   Bytes free_bytes_;
 };
 

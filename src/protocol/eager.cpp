@@ -1,5 +1,6 @@
 #include "protocol/eager.hpp"
 
+#include <new>
 #include <utility>
 
 namespace ist {
@@ -12,12 +13,15 @@ Result<bool> is_finished(Ticket& ticket) {
 Result<std::optional<CellSend>> CellSend::start(const Kinds& kinds, Link& link, const Piece& piece, const Ticket& ready) {
   const auto cell = link.take_cell();
   if (!cell) return std::optional<CellSend>{};
-  auto ticket = kinds.copier(KindId::host, piece.kind)->copy(host_piece(cell->data, piece.size), piece, ready);
-  if (!ticket.ok()) {
+  try {
+    auto ticket = kinds.copier(KindId::host, piece.kind)->copy(host_piece(cell->data, piece.size), piece, ready);
+    if (ticket.ok()) return std::optional<CellSend>{CellSend{link, *cell, piece.size, std::move(*ticket)}};
     link.return_cell(*cell);
     return ticket.status();
+  } catch (const std::bad_alloc&) {
+    link.return_cell(*cell);
+    throw;
   }
-  return std::optional<CellSend>{CellSend{link, *cell, piece.size, std::move(*ticket)}};
 }
 
 Result<bool> CellSend::step(const Envelope& envelope) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -31,6 +32,16 @@ Result<Ticket> between_slot(const Kinds& kinds, const PackWork& work, std::uint6
   return packing->pack_bytes(work.part(static_cast<std::int64_t>(first), slot.size).in(slot), Ticket{});
 }
 
+// Of a slot that is taken: where memory runs out the copy has failed, which is told in the slot's turn.
+template <class Copy>
+Result<Ticket> begun(const Copy& copy, const Status& no_memory) {
+  try {
+    return copy();
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  }
+}
+
 }  // namespace
 
 void RingSender::add(Message message) { messages_.push_back(std::move(message)); }
@@ -50,7 +61,7 @@ bool RingSender::step(std::vector<Finished>& ended) {
 }
 
 bool RingSender::start_copies() {
-  if (messages_.empty() || flights_.size() >= most_in_flight_) return false;
+  if (messages_.empty() || flights_.full()) return false;
   Message& message = messages_.front();
   const auto slot = ring_->start_next(message.slot_bytes);
   if (!slot) return false;
@@ -62,12 +73,16 @@ bool RingSender::start_copies() {
                 false,
                 {}};
   auto ticket = Result<Ticket>{Ticket{}};
-  if (message.laid != nullptr)
-    ticket = between_slot(*kinds_, *message.laid, next_.value, host_piece(slot->data, length));
-  else if (message.hosts && length.value <= kMostAtOnce)
+  if (message.laid == nullptr && message.hosts && length.value <= kMostAtOnce)
     flight.header.nanoseconds = fill(message.timed, slot->data, source);
   else
-    ticket = kinds_->copier(KindId::host, source.kind)->copy(host_piece(slot->data, length), source, Ticket{});
+    ticket = begun(
+        [&] {
+          if (message.laid != nullptr)
+            return between_slot(*kinds_, *message.laid, next_.value, host_piece(slot->data, length));
+          return kinds_->copier(KindId::host, source.kind)->copy(host_piece(slot->data, length), source, Ticket{});
+        },
+        no_memory_);
   next_ += length;
   if (ticket.ok()) {
     flight.ticket = std::move(*ticket);
@@ -113,11 +128,11 @@ bool RingSender::publish(std::vector<Finished>& ended) {
 // Their slots still come, and say that nothing is in them: the reader has been told and forgets the message, whose number another one
 // may have by the time it sees them.
 void RingSender::give_up(std::uint32_t sender_op) {
-  for (Flight& flight : flights_) {
-    if (flight.sender_op != sender_op) continue;
+  flights_.each([&](Flight& flight) {
+    if (flight.sender_op != sender_op) return;
     wait_for(flight.ticket);
     flight = Flight{Ticket{}, {flight.header.receiver_op, 0, kSlotVoid}, sender_op, false, {}};  // told once is enough
-  }
+  });
   if (messages_.empty() || messages_.front().sender_op != sender_op) return;
   messages_.pop_front();
   next_ = Offset{};
@@ -125,10 +140,10 @@ void RingSender::give_up(std::uint32_t sender_op) {
 
 void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   ended.reserve(ended.size() + flights_.size() + messages_.size());
-  for (Flight& flight : flights_) {
+  flights_.each([&](Flight& flight) {
     wait_for(flight.ticket);
     if (flight.last) ended.push_back({flight.sender_op, why, Bytes{}});
-  }
+  });
   for (const Message& message : messages_) ended.push_back({message.sender_op, why, Bytes{}});
   flights_.clear();
   messages_.clear();
@@ -151,7 +166,7 @@ bool RingReceiver::step(std::vector<Finished>& ended) {
   bool moved = false;
   for (int i = 0; i < kMostPerStep; ++i) {
     bool again = false;
-    if (flights_.size() < most_in_flight_) {
+    if (!flights_.full()) {
       if (const auto slot = ring_->take_next()) {
         again = true;
         if (flights_.empty() && take_at_once(*slot, ended)) {
@@ -234,7 +249,7 @@ void RingReceiver::start(const FullSlot& slot) {
       if (found->laid == nullptr) return kinds_->copier(to.kind, KindId::host)->copy(to, from, Ticket{});
       return between_slot(*kinds_, *found->laid, slot.header.offset, from);
     };
-    auto ticket = empty(host_piece(slot.data, length));
+    auto ticket = begun([&] { return empty(host_piece(slot.data, length)); }, no_memory_);
     if (ticket.ok()) {
       flight.ticket = std::move(*ticket);
     } else {
@@ -259,10 +274,10 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
 
 void RingReceiver::abandon(const Status& why, std::vector<Finished>& ended) {
   ended.reserve(ended.size() + messages_.size());
-  for (Flight& flight : flights_) {
+  flights_.each([&](Flight& flight) {
     wait_for(flight.ticket);
     ring_->release_oldest();
-  }
+  });
   flights_.clear();
   for (const auto& [operation, message] : messages_) ended.push_back({operation, why, message.arrived});
   messages_.clear();

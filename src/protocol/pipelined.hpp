@@ -6,7 +6,7 @@
 // Who calls this : request/engine: one of each per peer, made on the first large message.
 // Threads        : under the world's lock.
 // Ownership      : views of rings and user buffers; own the tickets of running copies.
-// Errors         : a failed copy ends its message on both sides (kSlotFailed) and never the ring.
+// Errors         : a failed copy ends its message on both sides (kSlotFailed) and never the ring; so does one for which memory runs out.
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,7 @@
 #include "memory/kinds.hpp"
 #include "memory/packing.hpp"
 #include "path/slot_ring.hpp"
+#include "protocol/flights.hpp"
 
 namespace ist {
 
@@ -47,7 +48,7 @@ class RingSender {
     bool timed = false;                              // are the copies of hosts to say how long they took?
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
-      : kinds_(&kinds), ring_(&ring), most_in_flight_(most_in_flight) {}
+      : kinds_(&kinds), ring_(&ring), flights_(most_in_flight) {}
   void add(Message message);
   // Starts and publishes what can be; true if anything moved. Ended messages are appended to `ended`.
   bool step(std::vector<Finished>& ended);
@@ -61,8 +62,8 @@ class RingSender {
   struct Flight {
     Ticket ticket;
     SlotHeader header;
-    std::uint32_t sender_op;
-    bool last;
+    std::uint32_t sender_op = 0;
+    bool last = false;
     Status failed;  // the copy could not even be started
   };
   using Clock = std::chrono::steady_clock;
@@ -72,10 +73,11 @@ class RingSender {
   void give_up(std::uint32_t sender_op);
   const Kinds* kinds_;
   SlotRingWriter* ring_;
-  std::uint64_t most_in_flight_;
   std::deque<Message> messages_;
   Offset next_;  // first byte of the front message not yet started
-  std::deque<Flight> flights_;
+  Flights<Flight> flights_;
+  Status no_memory_{IST_ERR_MEMORY,
+                    "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
   HandingCopy handing_;
 };
 
@@ -83,7 +85,7 @@ class RingReceiver {
  public:
   // `sender`: how error texts call it.
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
-      : kinds_(&kinds), most_in_flight_(most_in_flight), sender_(std::move(sender)) {}
+      : kinds_(&kinds), sender_(std::move(sender)), flights_(most_in_flight) {}
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
@@ -129,13 +131,14 @@ class RingReceiver {
   void start(const FullSlot& slot);
   void account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended);
   const Kinds* kinds_;
-  std::uint64_t most_in_flight_;
   std::string sender_;
   SlotRingReader* ring_ = nullptr;
   std::unordered_map<std::uint32_t, Message> messages_;
   std::uint32_t last_operation_ = 0;  // that a slot was for, and its message while it is there
   Message* last_ = nullptr;
-  std::deque<Flight> flights_;
+  Flights<Flight> flights_;
+  Status no_memory_{IST_ERR_MEMORY,
+                    "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
 };
 
 }  // namespace ist

@@ -362,6 +362,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
       const Status reachable = check_peer(operation.peer);
       if (reachable.ok()) return announce_instead(operation, *filling);
       // Whoever is gone clears nothing, and this send must not wait for the user's kernel to hear of it.
+      unused_cells_.reserve(unused_cells_.size() + 1);
       unused_cells_.push_back({std::move(filling->cell), std::nullopt});
       finish(operation, index, reachable);
     }

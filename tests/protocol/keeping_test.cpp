@@ -9,6 +9,7 @@
 #include "path/slot_ring.hpp"
 #include "protocol/pipelined.hpp"
 #include "staged_engine.hpp"
+#include "staged_kind.hpp"
 
 namespace ist::test {
 
@@ -314,6 +315,47 @@ TEST_F(Keeping, WhatARingBroughtIsOverOnce) {
     EXPECT_TRUE(outcome(receives[i]).ok());
   }
   EXPECT_EQ(2U, engine_->traffic(Rank{0}).received[static_cast<std::size_t>(Way::ring)].messages);
+}
+
+// Of either side's first copy between memory and a slot: every slot is accounted for, and no side takes for whole what is not.
+TEST_F(Keeping, ARingsSlotForWhoseCopyThereIsNoMemoryEndsItsMessageOnBothSides) {
+  kinds_->add("staged", Result<std::unique_ptr<MemoryKind>>{std::make_unique<StagedKind>()});
+  for (const bool fills : {true, false}) {
+    SCOPED_TRACE(fills ? "into a slot" : "out of one");
+    StagedRing ring;
+    std::array<std::byte, 40> sent{};
+    std::array<std::byte, 40> got{};
+    sent.fill(std::byte{7});
+    const Piece in_host = host_piece(fills ? got.data() : sent.data(), Bytes{sent.size()});
+    const Piece staged = StagedKind::piece_of(fills ? sent.data() : got.data(), sent.size());
+    RingSender sender{*kinds_, ring.writer, 4};
+    RingReceiver receiver{*kinds_, 4, "rank 0"};
+    receiver.connect(ring.reader);
+    std::vector<Finished> ended;
+    std::vector<Finished> over;
+    ended.reserve(100);
+    over.reserve(100);
+    for (const bool little : {true, false}) {
+      receiver.expect(9, fills ? in_host : staged, false);
+      sender.add({3, 9, fills ? staged : in_host, Bytes{16}, false});
+      if (!fills) sender.step(ended);
+      left = little ? 0 : kEnough;
+      if (fills)
+        sender.step(ended);
+      else
+        receiver.step(over);
+      left = kEnough;
+      for (int i = 0; i < 20; ++i) {
+        sender.step(ended);
+        receiver.step(over);
+      }
+      ASSERT_TRUE(sender.idle() && receiver.idle());
+      ASSERT_EQ(1U, over.size());
+      EXPECT_EQ(over[0].status.ok(), !little);
+      EXPECT_TRUE(little || got == sent);
+      over.clear();
+    }
+  }
 }
 
 TEST_F(Keeping, WhatIsUnderWayMovesOnMeanwhile) {

@@ -2,6 +2,9 @@
 // sides' types and the first element that differs; and one of the same types never is. From rank 0 to rank 1, whatever rank asks for it.
 #include <isthmus/layout_stream.h>
 
+#include <string>
+#include <utility>
+
 #include "streams_support.hpp"
 
 namespace {
@@ -132,19 +135,27 @@ TEST_F(StreamTypes, ThatDifferAreToldByTheNextCallWithBothAndTheFirstElement) {
   }
 }
 
-// The same pair once more is an error once more; and one among many that nobody waits for is found.
+// The same pair once more is an error once more; and one among many that nobody waits for is found, by a call of the same round where the GPU is
+// quicker than the calls: that one put nothing in, and is made again.
 TEST_F(StreamTypes, AreComparedOfEveryMessageHoweverManyAreUnderWay) {
   const Stream stream;
   GuardedBuffer buffer(IST_KIND_CUDA, kBytes);
   const ist_layout same = mixed(), other = mixed(IST_FLOAT), strided = every_second(3, same);
   for (int round = 0; round < 3; ++round) {
+    const std::string message = "its message " + std::to_string(round * 150 + 57) + ",";
+    bool told = false;
     for (int n = 0; n < 150; ++n) {
       const Side out = n % 2 == 0 ? Side{3, same} : Side{1, strided};
-      EXPECT_EQ(IST_OK, put(stream, buffer, out, n == 57 ? Side{3, other} : Side{3, same})) << ist_error_text();
+      int code = put(stream, buffer, out, n == 57 ? Side{3, other} : Side{3, same});
+      if (code == IST_ERR_ARGUMENT && n > 57 && !std::exchange(told, true)) {
+        EXPECT_NE(std::string{ist_error_text()}.find(message), std::string::npos) << ist_error_text();
+        code = put(stream, buffer, out, {3, same});
+      }
+      EXPECT_EQ(IST_OK, code) << ist_error_text();
     }
     stream.wait();
     EXPECT_EQ(IST_OK, ist_barrier(comm_));
-    expect_told(stream, {"its message " + std::to_string(round * 150 + 57) + ",", "element 1 is IST_INT32"});
+    if (!told) expect_told(stream, {message, "element 1 is IST_INT32"});
   }
 }
 
