@@ -65,7 +65,15 @@ Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank 
     }
   }
   const ist_carrier carrier = laid->waits ? IST_CARRIER_RING : carrier_of(block, peer(dest), false, mode);
-  auto id = send_ready(block, std::move(ready), {dest, tag, scope, carrier, false, nullptr, mode.stays_eager}, done);
+  const auto send = [&] {
+    try {
+      return send_ready(block, std::move(ready), {dest, tag, scope, carrier, false, nullptr, mode.stays_eager}, done);
+    } catch (const std::bad_alloc&) {
+      laid->device.let_go_later();  // a kernel may write there
+      throw;
+    }
+  };
+  auto id = send();
   if (!id.ok() || *done) return id;
   Operation& operation = operations_.at(id->index());
   operation.laid = std::move(laid);
@@ -231,8 +239,7 @@ void Engine::let_go_of_block(Operation& operation) {
   try {
     still_packed_.push_back(std::move(laid));
   } catch (const std::bad_alloc&) {
-    while (packs()) {
-    }
+    laid->device.let_go_later();
   }
 }
 

@@ -25,9 +25,10 @@ bool Engine::tell_types(PeerState& to) {
   const TypeNote note = note_of(*types);
   Envelope envelope;
   envelope.type = EnvelopeType::types;
-  envelope.sequence = to.next_sequence++;
+  envelope.sequence = to.next_sequence;
   envelope.bytes = sizeof note;
   post_or_queue(to, envelope, std::as_bytes(std::span{&note, 1}));
+  ++to.next_sequence;  // not before: where memory runs out nobody waits for that place
   return true;
 }
 
