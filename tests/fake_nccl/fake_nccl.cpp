@@ -297,9 +297,10 @@ FAKE_NCCL Code ncclCommSplit(Comm comm, int color, int key, Comm* made, ist::ncc
   // As the real one does, the child is written down when it is made, or has failed, or its parent is aborted.
   std::thread([parent = comm, child, made] {
     std::thread([parent, child] {
-      while (!parent->aborted.load() && child->state.load() == Code::in_progress && !child->dead.load())
+      while (child->state.load() == Code::in_progress && !child->aborted.load()) {
+        if (parent->aborted.load()) child->aborted = true;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      if (parent->aborted.load()) child->aborted = true;
+      }
     }).detach();
     make(child, child->ticket.of_child, "FAKE_NCCL_SPLIT");
     parent->state = child->state.load() == Code::in_progress ? kSystemError : child->state.load();
