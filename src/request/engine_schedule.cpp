@@ -198,7 +198,15 @@ void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
     const bool left = ended.status.code() == IST_ERR_PEER_LEFT;
     give_up(run, ended.status, ended.about.value_or(left ? step.peer : parts_.rank));
   } else if (run.status.ok() && step.verb == Schedule::Verb::receive && ended.bytes != step.to.size) {
-    give_up(run, uneven(step.peer, ended.bytes, step.to.size), parts_.rank);
+    // What all tell each other before they choose who carries a call is of one size, which no user gave.
+    const std::string& who = parts_.names[static_cast<std::size_t>(step.peer.value)];
+    give_up(run,
+            step.regardless ? Status{IST_ERR_TRUNCATE, who + " gave " + std::to_string(ended.bytes.value) +
+                                                           " bytes where this rank first asks all who is to carry the call; "
+                                                           "all ranks must give the same counts and types, or one of them "
+                                                           "makes another call"}
+                            : uneven(step.peer, ended.bytes, step.to.size),
+            parts_.rank);
   }
   complete_step(run, ended.step);
 }
