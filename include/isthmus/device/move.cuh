@@ -108,9 +108,9 @@ IST_DEVICE_RARE void copy_unevenly(unsigned thread, unsigned threads, unsigned c
   const std::uintptr_t all = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
   unsigned width = lies_as<Pair>(apart) ? 16 : lies_as<std::uint64_t>(apart) ? 8 : lies_as<std::uint32_t>(apart) ? 4 : 1;
   // A few whole words have no edges.
-  if (bytes <= kShortCopy && lies_as<std::uint64_t>(all) && bytes <= 64U * threads)
+  if (bytes <= kShortCopy && lies_as<std::uint64_t>(all) && bytes <= std::uint64_t{64} * threads)
     width = 8;
-  else if (bytes <= kShortCopy && lies_as<std::uint32_t>(all) && bytes <= 16U * threads)
+  else if (bytes <= kShortCopy && lies_as<std::uint32_t>(all) && bytes <= std::uint64_t{16} * threads)
     width = 4;
   std::uint64_t head = (0 - reinterpret_cast<std::uintptr_t>(to)) & (width - 1);
   if (head > bytes) head = bytes;
