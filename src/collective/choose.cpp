@@ -222,10 +222,13 @@ void each_reduce(const Offer& offer) {
   offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
 }
 
+// Of more, calls that follow each other at once are the quicker ones in shared memory, and others as quick.
+constexpr double kFewBytes = 512;
+
 template <class Offer>
 void each_allreduce(bool commutative, const Offer& offer) {
   offer(Algorithm::shared, [](auto cost) {
-    cost.between_two();
+    if (cost.bytes() <= kFewBytes) cost.between_two();
     shared_reduction(cost);
   });
   offer(Algorithm::shared_parts, [](auto cost) { shared_parts(cost); });

@@ -100,7 +100,8 @@ std::vector<Case> shared_table() {
   return {
       {"little, in memory that all see", shared, ChosenCall::bcast, {4, Bytes{64}}, true, Algorithm::shared},
       {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{64}}, true, Algorithm::flat},
-      {"little of two", shared, ChosenCall::allreduce, {2, Bytes{64}}, true, Algorithm::flat},
+      {"little of two", shared, ChosenCall::allreduce, {2, Bytes{512}}, true, Algorithm::flat},
+      {"more of two", shared, ChosenCall::allreduce, {2, Bytes{1024}}, true, Algorithm::shared},
       {"what is just short enough", shared, ChosenCall::bcast, {8, kibibytes(64)}, true, Algorithm::shared},
       {"what is longer than a rank may write there",
        shared,
@@ -240,7 +241,6 @@ TEST(CollectiveChoose, nccl_pays_where_its_price_is_below_the_cheapest_way_by_me
   EXPECT_FALSE(nccl_pays(ChosenCall::bcast, {2, mebibytes(64)}, {}));
   EXPECT_FALSE(nccl_pays(ChosenCall::alltoall, {2, mebibytes(32)}, {}));
   EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {2, mebibytes(128)}, {}));
-  EXPECT_TRUE(nccl_pays(ChosenCall::allreduce, {2, kibibytes(512)}, {}));
   EXPECT_TRUE(nccl_pays(ChosenCall::bcast, {3, mebibytes(64)}, {}));
   // Where messages cost next to nothing, it never does.
   EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, {}));
