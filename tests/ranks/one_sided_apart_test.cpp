@@ -188,9 +188,20 @@ TEST(OneSidedApartOfThree, OnlyWhoMayBeAskedServes) {
   const Variables set{{"FAKE_CUDA_LINKS", "0-1:refused"}, {"FAKE_CUDA_DEVICES", "3"}};
   expect_all(run_ranks(3, "host,cuda", [&](const Here& here) {
     Checks check{here};
+    // As many for 200 ms: those that begin or end are waited for.
     const auto threads = [] {
-      const std::filesystem::directory_iterator all("/proc/self/task");
-      return std::distance(begin(all), end(all));
+      const auto now = [] {
+        const std::filesystem::directory_iterator all("/proc/self/task");
+        return std::distance(begin(all), end(all));
+      };
+      auto found = now();
+      for (int alike = 0; alike < 20;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        const auto again = now();
+        alike = again == found ? alike + 1 : 0;
+        found = again;
+      }
+      return found;
     };
     std::array<ist_heap, 3> heaps{};
     const auto make = [&](ist_heap& heap) {
@@ -200,7 +211,8 @@ TEST(OneSidedApartOfThree, OnlyWhoMayBeAskedServes) {
     const auto before = threads();
     make(heaps[1]);
     make(heaps[2]);
-    check.that(threads() - before == (here.rank == 2 ? 0 : 2), std::to_string(threads() - before) + " more threads");
+    const auto more = threads() - before;
+    check.that(more == (here.rank == 2 ? 0 : 2), std::to_string(more) + " more threads");
     for (ist_heap& heap : heaps) {
       check.ok(ist_heap_barrier(heap), "barrier");
       check.ok(ist_heap_destroy(&heap), "destroy");
