@@ -136,6 +136,7 @@ TEST(HeapStreams, do_not_meet_in_kernels_where_ranks_have_one_device) {
   const Stream stream;
   std::uint64_t* const word = as_word(heap.alloc(8));
   heap.store(reinterpret_cast<unsigned char*>(word), Bytes(8, 0));
+  heap.barrier();  // before the other one sets it
   expect_error(IST_ERR_UNSUPPORTED, "have one device", ist_heap_barrier_on(heap, stream.get()));
   IST_OK_OR_FAIL(ist_heap_put_signal_on(heap, stream.get(), word, ist_host(nullptr), 0, word, 3, IST_SIGNAL_SET, right()));
   IST_OK_OR_FAIL(ist_heap_wait_until_on(heap, stream.get(), word, IST_UINT64, IST_COMPARE_EQ, 3));
