@@ -194,19 +194,20 @@ void Engine::complete_step(ScheduleRun& run, Schedule::StepId step) {
 // A message of a step was sent or received, or failed.
 void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
   const Schedule::Step& step = run.schedule->at(ended.step);
-  if (!ended.status.ok()) {
+  const bool receives = step.verb == Schedule::Verb::receive;
+  const bool is_short = run.status.ok() && receives && ended.status.ok() && ended.bytes != step.to.size;
+  if (step.regardless && receives && (is_short || ended.status.code() == IST_ERR_TRUNCATE)) {
+    // What all tell each other before they choose who carries a call is of one size, which no user gave.
+    give_up(run,
+            {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(step.peer.value)] +
+                                   " did not answer what this rank first asks all ranks of such a call; all ranks must give the "
+                                   "same counts and types, or one of them makes another call"},
+            parts_.rank);
+  } else if (!ended.status.ok()) {
     const bool left = ended.status.code() == IST_ERR_PEER_LEFT;
     give_up(run, ended.status, ended.about.value_or(left ? step.peer : parts_.rank));
-  } else if (run.status.ok() && step.verb == Schedule::Verb::receive && ended.bytes != step.to.size) {
-    // What all tell each other before they choose who carries a call is of one size, which no user gave.
-    const std::string& who = parts_.names[static_cast<std::size_t>(step.peer.value)];
-    give_up(run,
-            step.regardless ? Status{IST_ERR_TRUNCATE, who + " gave " + std::to_string(ended.bytes.value) +
-                                                           " bytes where this rank first asks all who is to carry the call; "
-                                                           "all ranks must give the same counts and types, or one of them "
-                                                           "makes another call"}
-                            : uneven(step.peer, ended.bytes, step.to.size),
-            parts_.rank);
+  } else if (is_short) {
+    give_up(run, uneven(step.peer, ended.bytes, step.to.size), parts_.rank);
   }
   complete_step(run, ended.step);
 }

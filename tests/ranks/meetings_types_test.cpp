@@ -126,7 +126,7 @@ TEST_F(MeetingTypes, OfAReductionToARootTheRootKnows) {
 }
 
 TEST_F(MeetingTypes, OtherCountsAreNamedWhereKernelsMeet) {
-  if (!apart()) GTEST_SKIP() << "not covered here: a device for each rank";
+  if (!apart()) GTEST_SKIP() << "not covered here: calls whose kernels meet, since not each rank has a device of its own";
   const Stream stream;
   may_be_given_up_ = true;
   EXPECT_EQ(IST_OK, allreduce(stream, 100, IST_INT64, IST_SUM)) << ist_error_text();
