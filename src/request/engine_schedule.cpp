@@ -198,11 +198,12 @@ void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
   const bool is_short = run.status.ok() && receives && ended.status.ok() && ended.bytes != step.to.size;
   if (step.regardless && receives && (is_short || ended.status.code() == IST_ERR_TRUNCATE)) {
     // What all tell each other before they choose who carries a call is of one size, which no user gave.
-    give_up(run,
-            {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(step.peer.value)] +
-                                   " did not answer what this rank first asks all ranks of such a call; all ranks must give the "
-                                   "same counts and types, or one of them makes another call"},
-            parts_.rank);
+    give_up(
+        run,
+        {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(step.peer.value)] +
+                               " did not answer what this rank first asks all ranks of such a call; all ranks must give the "
+                               "same counts and types, or one of them makes another call"},
+        parts_.rank);
   } else if (!ended.status.ok()) {
     const bool left = ended.status.code() == IST_ERR_PEER_LEFT;
     give_up(run, ended.status, ended.about.value_or(left ? step.peer : parts_.rank));

@@ -299,13 +299,19 @@ TEST(ChoosePacking, ComparesStepsAsItDoesMessages) {
   EXPECT_FALSE(rows_of_host(to_host(mebibytes(16).value, 4), MachineProfile{}));
 }
 
-TEST(ChoosePacking, TellsOfRowsWhatTheyCostAndWhyThereAreNone) {
+// 16 MiB from a device into page-locked memory.
+ExplainedMessage out_of_device() {
   ExplainedMessage message;
   message.bytes = mebibytes(16);
   message.from = {KindId::cuda, MemoryClass::device};
   message.to = {KindId::host, MemoryClass::pinned};
   message.slot_limit = kSlotLimit;
   message.cell_limit = kCellLimit;
+  return message;
+}
+
+TEST(ChoosePacking, TellsOfRowsWhatTheyCostAndWhyThereAreNone) {
+  const ExplainedMessage message = out_of_device();
   const MachineProfile machine;
   const Explanation rows = explain_packing(message, {16, 256, ""}, machine);
   EXPECT_EQ(rows.choice, "rows in slots") << text_of(rows, "");
@@ -334,12 +340,7 @@ TEST(ChoosePacking, PacksIntoNoSlotsThatKernelsDoNotReach) {
 }
 
 TEST(ChoosePacking, TellsOfSlotsWhatKernelsCostThereAndWhyTheyDoNotReachThem) {
-  ExplainedMessage message;
-  message.bytes = mebibytes(16);
-  message.from = {KindId::cuda, MemoryClass::device};
-  message.to = {KindId::host, MemoryClass::pinned};
-  message.slot_limit = kSlotLimit;
-  message.cell_limit = kCellLimit;
+  ExplainedMessage message = out_of_device();
   const MachineProfile machine;
   const ExplainedLayout list{8, 0, "the layout is a list", nullptr};
   const Explanation slots = explain_packing(message, list, machine);

@@ -18,23 +18,15 @@
 #include <utility>
 #include <vector>
 
-#include "memory/kinds.hpp"
+#include "invented_kind.hpp"
 
 namespace ist::test {
 
-class LateKind final : public MemoryKind {
+class LateKind final : public InventedKind {
  public:
-  static constexpr KindId kId = KindId::opencl;
   explicit LateKind(unsigned seed, int latest) : random_(seed), latest_(latest) {}
 
-  KindId id() const override { return kId; }
   std::string_view name() const override { return "late"; }
-  const std::vector<DeviceInfo>& devices() const override { return devices_; }
-  bool copies(KindId to, KindId from) const override { return to == kId || from == kId; }
-  std::optional<Recognised> recognise(const void*) override { return std::nullopt; }
-  Status check(Piece&) override { return {}; }
-  Result<Piece> allocate(int, Bytes) override { return Status{IST_ERR_MEMORY, "an invented kind has no memory"}; }
-  Status release(const Piece&) override { return {}; }
 
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket&) override {
     pass_time();
@@ -135,7 +127,6 @@ class LateKind final : public MemoryKind {
 
   std::mt19937 random_;
   int latest_;
-  std::vector<DeviceInfo> devices_{DeviceInfo{0, "invented", "", mebibytes(1), ""}};
   std::map<std::uint64_t, Copy> copies_;
   std::uint64_t last_id_ = 0;
   std::uint64_t now_ = 0;

@@ -1,7 +1,7 @@
 // An invented device whose copies are over at once, take memory of the host, and go wherever this process's memory is: what a rank
 // lends is its own memory. For tests of what becomes of messages where memory runs out.
 //
-// Who calls this : keeping_devices_test.cpp.
+// Who calls this : keeping_test.cpp, keeping_devices_test.cpp.
 // Threads        : one.
 // Ownership      : nothing; pieces are views of the test's data. A block is the test's, too.
 // Errors         : std::bad_alloc.
@@ -12,14 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "memory/kinds.hpp"
+#include "invented_kind.hpp"
 #include "memory/lending.hpp"
 
 namespace ist::test {
 
-class StagedKind final : public MemoryKind, public Lending {
+class StagedKind final : public InventedKind, public Lending {
  public:
-  static constexpr KindId kId = KindId::opencl;
   static Piece piece_of(const void* address, std::size_t size) {
     Piece piece = host_piece(address, Bytes{size});
     piece.kind = kId;
@@ -36,14 +35,7 @@ class StagedKind final : public MemoryKind, public Lending {
   // Lent half by half, in place of buffers; null: those are lent.
   std::vector<std::byte>* block = nullptr;
 
-  KindId id() const override { return kId; }
   std::string_view name() const override { return "staged"; }
-  const std::vector<DeviceInfo>& devices() const override { return devices_; }
-  bool copies(KindId to, KindId from) const override { return to == kId || from == kId; }
-  std::optional<Recognised> recognise(const void*) override { return std::nullopt; }
-  Status check(Piece&) override { return {}; }
-  Result<Piece> allocate(int, Bytes) override { return Status{IST_ERR_MEMORY, "an invented kind has no memory"}; }
-  Status release(const Piece&) override { return {}; }
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket&) override {
     // Memory is taken, as by any driver, and used, or the compiler leaves it out.
     const std::vector<std::byte> taken(from.address(), from.address() + to.size.value);
@@ -101,7 +93,6 @@ class StagedKind final : public MemoryKind, public Lending {
     return piece_of(reinterpret_cast<const void*>(loan.start + loan.offset), size.value);
   }
   static Status no_layouts() { return {IST_ERR_UNSUPPORTED, "an invented kind packs nothing"}; }
-  std::vector<DeviceInfo> devices_{DeviceInfo{}};
 };
 
 }  // namespace ist::test

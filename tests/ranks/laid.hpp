@@ -1,6 +1,7 @@
 // Layouts with the places of their bytes, for tests that compare every byte.
 //
-// Who calls this : layouts_test.cpp, layouts_persistent_test.cpp, layout_collectives_test.cpp, streams_layouts_test.cpp, queues_layouts_test.cpp.
+// Who calls this : layouts_test.cpp, layouts_persistent_test.cpp, layout_collectives_test.cpp, streams_layouts_test.cpp, queues_layouts_test.cpp,
+//                  queues_types_test.cpp.
 // Threads        : one.
 // Ownership      : Laid frees its layout.
 // Errors         : failures of the test.

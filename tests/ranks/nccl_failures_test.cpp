@@ -123,23 +123,6 @@ TEST(NcclFailures, WhatNcclHasToConnectFirstHoldsUpNoMessage) {
   }));
 }
 
-TEST(NcclFailures, ARankThatDiesWhileNcclConnectsIsAnErrorThatNamesIt) {
-  NEEDS_FAKE_DRIVER();
-  const DeviceVariables with{{"FAKE_NCCL_CONNECT_MS", "2:100000"}};
-  expect_all_but(run_ranks(3, "host,cuda",
-                           [](const Here& here) {
-                             Checks check(here);
-                             Sum first(here);
-                             if (here.rank == 2) {
-                               static_cast<void>(first.start(here, check));
-                               die_soon();
-                             }
-                             const auto killed = Clock::now() + kBefore;
-                             return expect_death("allreduce", here, 2, killed, [&] { return first.call(here, check); });
-                           }),
-                 2);
-}
-
 // The call fails on all ranks, on the one with NCCL's own words; the next one goes by messages.
 int one_call_fails(const Here& here, int culprit) {
   Checks check(here);
@@ -285,21 +268,25 @@ TEST(NcclFailures, ARankThatDiesInTheMiddleIsAnErrorThatNamesIt) {
                    victim);
 }
 
-TEST(NcclFailures, ARankThatDiesWhileCommunicatorsAreMadeIsAnErrorThatNamesIt) {
+// While communicators are made, and while NCCL connects what the first call goes through.
+TEST(NcclFailures, ARankThatDiesInTheFirstCallIsAnErrorThatNamesIt) {
   NEEDS_FAKE_DRIVER();
-  const DeviceVariables with{{"FAKE_NCCL_INIT", "1:hang"}};
-  expect_all_but(run_ranks(3, "host,cuda",
-                           [](const Here& here) {
-                             Checks check(here);
-                             Sum first(here);
-                             if (here.rank == 2) {
-                               static_cast<void>(first.start(here, check));
-                               die_soon();
-                             }
-                             const auto killed = Clock::now() + kBefore;
-                             return expect_death("allreduce", here, 2, killed, [&] { return first.call(here, check); });
-                           }),
-                 2);
+  for (const auto& [what, how] : {std::pair{"FAKE_NCCL_INIT", "1:hang"}, {"FAKE_NCCL_CONNECT_MS", "2:100000"}}) {
+    const DeviceVariables with{{what, how}};
+    SCOPED_TRACE(what);
+    expect_all_but(run_ranks(3, "host,cuda",
+                             [](const Here& here) {
+                               Checks check(here);
+                               Sum first(here);
+                               if (here.rank == 2) {
+                                 static_cast<void>(first.start(here, check));
+                                 die_soon();
+                               }
+                               const auto killed = Clock::now() + kBefore;
+                               return expect_death("allreduce", here, 2, killed, [&] { return first.call(here, check); });
+                             }),
+                   2);
+  }
 }
 
 TEST(NcclFailures, ARankThatLeavesWithACallUnderWayIsAnErrorOfTheOthers) {

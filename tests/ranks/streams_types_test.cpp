@@ -5,57 +5,18 @@
 #include <string>
 #include <utility>
 
+#include "checked_types.hpp"
 #include "streams_support.hpp"
 
 namespace {
 
 using namespace rank_test;
 
-class StreamTypes : public testing::Test {
+class StreamTypes : public CheckedTypes {
  protected:
   void SetUp() override {
     NEEDS_DEVICES();
-    IST_OK_OR_FAIL(ist_world_create_configured(rank() == size() - 1 ? "check=1" : "", &world_));
-    IST_OK_OR_FAIL(ist_world_comm(world_, &comm_));
-  }
-  void TearDown() override {
-    for (ist_layout& layout : made_) EXPECT_EQ(IST_OK, ist_layout_free(&layout));
-    if (world_ != IST_WORLD_NULL) IST_OK_OR_FAIL(ist_world_destroy(&world_));
-  }
-  struct Side {
-    std::int64_t count;
-    ist_layout layout;
-  };
-  static Side basic(std::int64_t count, ist_type type) { return {count, ist_layout_of(type)}; }
-  ist_layout keep(int code, const ist_layout& layout) {
-    EXPECT_EQ(IST_OK, code) << ist_error_text();
-    EXPECT_EQ(IST_OK, ist_layout_commit(layout)) << ist_error_text();
-    made_.push_back(layout);
-    return layout;
-  }
-  ist_layout every_second(std::int64_t count, ist_layout old) {
-    ist_layout layout = IST_LAYOUT_NULL;
-    const int code = ist_layout_vector(count, 1, 2, old, &layout);
-    return keep(code, layout);
-  }
-  // A double and two of other types.
-  ist_layout mixed(ist_type second = IST_INT32) {
-    const std::int64_t lengths[] = {1, 2}, places[] = {0, 8};
-    const ist_layout olds[] = {ist_layout_of(IST_DOUBLE), ist_layout_of(second)};
-    ist_layout layout = IST_LAYOUT_NULL;
-    const int code = ist_layout_struct(2, lengths, places, olds, &layout);
-    return keep(code, layout);
-  }
-  // As many of a side's first bytes, in their order.
-  std::vector<unsigned char> packed(const GuardedBuffer& memory, const Side& side, std::int64_t bytes) const {
-    std::vector<unsigned char> row(static_cast<std::size_t>(bytes));
-    EXPECT_EQ(IST_OK, ist_pack(world_, memory.get(), side.count, side.layout, 0, bytes, ist_host(row.data())));
-    return row;
-  }
-  static std::int64_t bytes_of(const Side& side) {
-    std::int64_t each = 0;
-    EXPECT_EQ(IST_OK, ist_layout_size(side.layout, &each));
-    return side.count * each;
+    open(size() - 1);
   }
   // What this rank does of a message from rank 0 to rank 1; ranks beside them do nothing.
   int put(const Stream& stream, const GuardedBuffer& buffer, const Side& out, const Side& in, int tag = kTag) const {
@@ -87,9 +48,6 @@ class StreamTypes : public testing::Test {
     if (rank() == 1) fails(IST_ERR_ARGUMENT, ist_recv_on(stream.get(), ist_host(&word), 0, IST_BYTE, 0, tag, comm_), words);
   }
 
-  ist_world world_ = IST_WORLD_NULL;
-  ist_comm comm_ = IST_COMM_NULL;
-  std::vector<ist_layout> made_;
   static constexpr std::size_t kBytes = 1 << 20;
   std::uint64_t seed_ = 0;
 };

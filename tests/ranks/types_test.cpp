@@ -1,65 +1,22 @@
 // With the setting check, a receive of other types than its message's is told so, and where; and one of the same types never is. Each rank
 // sends to its neighbour; run on 1 to 3 ranks.
 #include <isthmus/heap.h>
-#include <isthmus/layout.h>
 #include <malloc.h>
 
 #include <chrono>
 #include <thread>
 
-#include "rank_test.hpp"
+#include "checked_types.hpp"
 
 namespace {
 
 using namespace rank_test;
 
-class Types : public testing::Test {
+class Types : public CheckedTypes {
  protected:
-  void SetUp() override {
-    IST_OK_OR_FAIL(ist_world_create_configured(rank() == 0 ? "check=1" : "", &world_));
-    IST_OK_OR_FAIL(ist_world_comm(world_, &comm_));
-  }
-  void TearDown() override {
-    for (ist_layout& layout : made_) EXPECT_EQ(IST_OK, ist_layout_free(&layout));
-    if (world_ != IST_WORLD_NULL) IST_OK_OR_FAIL(ist_world_destroy(&world_));
-  }
+  void SetUp() override { open(0); }
   static int right() { return (rank() + 1) % size(); }
   static int left() { return (rank() + size() - 1) % size(); }
-  ist_layout keep(int code, ist_layout layout) {
-    EXPECT_EQ(IST_OK, code) << ist_error_text();
-    EXPECT_EQ(IST_OK, ist_layout_commit(layout)) << ist_error_text();
-    made_.push_back(layout);
-    return layout;
-  }
-  // A double and two integers, of 4 bytes or of other types.
-  ist_layout mixed(ist_type second = IST_INT32) {
-    const std::int64_t lengths[] = {1, 2}, places[] = {0, 8};
-    const ist_layout olds[] = {ist_layout_of(IST_DOUBLE), ist_layout_of(second)};
-    ist_layout layout = IST_LAYOUT_NULL;
-    const int code = ist_layout_struct(2, lengths, places, olds, &layout);
-    return keep(code, layout);
-  }
-  ist_layout every_second(std::int64_t count, ist_layout old) {
-    ist_layout layout = IST_LAYOUT_NULL;
-    const int code = ist_layout_vector(count, 1, 2, old, &layout);
-    return keep(code, layout);
-  }
-  struct Side {
-    std::int64_t count;
-    ist_layout layout;
-  };
-  // As many of a side's bytes as are asked for, in their order.
-  std::vector<unsigned char> packed(const GuardedBuffer& memory, const Side& side, std::int64_t bytes) const {
-    std::vector<unsigned char> row(static_cast<std::size_t>(bytes));
-    EXPECT_EQ(IST_OK, ist_pack(world_, memory.get(), side.count, side.layout, 0, bytes, ist_host(row.data())))
-        << ist_error_text();
-    return row;
-  }
-  static std::int64_t bytes_of(const Side& side) {
-    std::int64_t each = 0;
-    EXPECT_EQ(IST_OK, ist_layout_size(side.layout, &each)) << ist_error_text();
-    return side.count * each;
-  }
   // Bytes arrive whatever the types are.
   void expect_bytes(const GuardedBuffer& target, const Side& in, const Side& out, ist_kind kind) {
     const std::int64_t bytes = std::min(bytes_of(out), bytes_of(in));
@@ -104,11 +61,7 @@ class Types : public testing::Test {
         EXPECT_NE(std::string::npos, text_.find("from rank " + std::to_string(left()))) << text_;
       }
   }
-  static Side basic(std::int64_t count, ist_type type) { return {count, ist_layout_of(type)}; }
 
-  ist_world world_ = IST_WORLD_NULL;
-  ist_comm comm_ = IST_COMM_NULL;
-  std::vector<ist_layout> made_;
   std::string text_;
   static constexpr std::size_t kBytes = 1 << 20;
   std::uint64_t seed_ = 0;

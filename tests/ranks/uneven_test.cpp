@@ -23,7 +23,8 @@ void expect_uneven(int code, const std::string& call, std::int64_t expected, std
   const auto expects = [&](std::int64_t bytes) {
     return says(" bytes where this rank expects " + std::to_string(bytes) + ";");
   };
-  EXPECT_TRUE(expects(expected) || (part > 0 && (expects(part) || says(" did not answer what this rank first asks all ranks"))))
+  EXPECT_TRUE(expects(expected) ||
+              (part > 0 && (expects(part) || says(" did not answer what this rank first asks all ranks"))))
       << said;
   EXPECT_NE(std::string::npos, said.find("all ranks must give the same counts and types, or one of them makes another call"))
       << said;
