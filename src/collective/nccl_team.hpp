@@ -132,7 +132,7 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
     int ranks;
     std::string name;  // of our communicator
     Status result{};
-    // Nobody aborts the communicator between the thread's look at this and its way out of NCCL without NCCL's knowing.
+    // Who has not entered NCCL when the communicator is given up stays outside; who is inside comes out when it is aborted.
     enum class Stage : std::uint8_t { outside, inside, given_up };
     mutable std::atomic<Stage> stage{Stage::outside};
     std::atomic<bool> over{false};
