@@ -69,9 +69,14 @@ inline constexpr double kSharedUpToByGpus = 16 << 10;
 // NCCL between the GPUs of one host. A call is agreed on, handed over, started as a kernel on every rank and asked after: that is alpha,
 // whatever its size; beta is a byte through NVLink. (Two H200, NCCL 2.28.9, 2026-11-26: allreduce of 1 MiB in 34 us, of 64 MiB in 279 us.
 // Handed to it straight, NCCL alone takes 25 and 263 us.)
+// Each rank beyond two costs more, and an allgather of more than two starts late and is quick then (four H100, 59bf8b1, 2026-11-27: 8 B in 36 us; an
+// allgather of 1 MiB from each in 70 us, of 16 MiB in 231).
 struct NcclProfile {
   double alpha = 30e-6;
+  double rank = 5e-6;
   double beta = 0.004e-9;
+  double gather_alpha = 12e-6;
+  double gather_beta = 0.0035e-9;
 };
 
 struct CollectiveShape {
@@ -103,12 +108,12 @@ Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile
 double cheapest_seconds(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
 
-// By messages between the GPUs of two ranks; infinite of more, which nobody measured, and where elements are combined, which takes longer than NCCL.
+// By messages between GPUs, with the algorithm that these numbers choose.
 double seconds_between_gpus(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
-// The same numbers, but for messages between GPUs, which are no choice where their memory cannot be opened.
+// The same numbers, but for messages between GPUs, which go through host memory where theirs cannot be opened.
 CollectiveProfile with_copies_if(bool can, CollectiveProfile machine);
-// Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: against messages between host memories, for
-// which the agreement would be in vain, and against those between GPUs. Every operation of NCCL's commutes.
+// Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: where NCCL takes less than messages between GPUs, and
+// the agreement next to nothing of a call between host memories, for which it is in vain. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
 
 // Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector.

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -191,13 +189,11 @@ NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* co
   if (const Status able = serves(group); !able.ok()) return {false, "NCCL is off: " + able.text()};
   if (combiner != nullptr && !nccl_knows(*combiner)) return {false, "NCCL has no such operation on that type"};
   const CollectiveShape shape{group != nullptr ? group->size() : static_cast<int>(facts_.size()), bytes};
-  double messages = std::numeric_limits<double>::infinity();
-  for (const Offered& offer : offers(what, shape, true, machine)) messages = std::min(messages, offer.price.seconds());
+  const double messages = cheapest_seconds(what, shape, true, machine);
   const CollectiveProfile numbers = with_copies_if(opens(group), machine);
-  const double copies = seconds_between_gpus(what, shape, numbers);
-  const std::string between = std::isfinite(copies) ? ", messages between GPUs " + in_us(copies) : std::string{};
-  const std::string prices = "NCCL would take " + in_us(nccl_offer(what, shape).price.seconds()) + between + ", messages " +
-                             in_us(messages) + " by the model of host memory";
+  const std::string prices = "NCCL would take " + in_us(nccl_offer(what, shape).price.seconds()) +
+                             ", messages between GPUs " + in_us(seconds_between_gpus(what, shape, numbers)) +
+                             ", between host memories " + in_us(messages);
   if (!nccl_pays(what, shape, numbers)) return {false, prices};
   return {true, prices + "; it carries the call if all buffers are CUDA memory, on a GPU for each rank"};
 }

@@ -1,5 +1,6 @@
 // What a call by NCCL takes, and whether it is quicker than messages.
-#include <limits>
+#include <algorithm>
+#include <bit>
 
 #include "collective/choose.hpp"
 
@@ -12,40 +13,97 @@ double others(const CollectiveShape& shape) { return static_cast<double>(shape.r
 
 template <class Price>
 void by_nccl(ChosenCall call, const CollectiveShape& shape, Price& price) {
+  const bool gathers = call == ChosenCall::allgather && shape.ranks > 2;
   const double share = call == ChosenCall::allreduce                             ? 2 * others(shape)
                        : call == ChosenCall::bcast || call == ChosenCall::reduce ? 1.0
                                                                                  : others(shape);
-  price.add("agreeing on it and starting a kernel", kNccl.alpha);
-  price.add("bytes between GPUs", share * static_cast<double>(shape.bytes.value) * kNccl.beta);
+  const double beta = gathers ? kNccl.gather_beta : kNccl.beta;
+  price.add("agreeing on it and starting a kernel", kNccl.alpha + (shape.ranks - 2) * kNccl.rank);
+  if (gathers) price.add("gathering from more than one other", kNccl.gather_alpha);
+  price.add("bytes between GPUs", share * static_cast<double>(shape.bytes.value) * beta);
 }
 
 // What a byte takes where a GPU is written and read at the same time, in terms of one that goes one way (two H200, 2026-11-26): of one message, and
-// of an alltoall's parts.
+// of parts for each other rank.
 constexpr double kBothWays = 1.4;
 constexpr double kParts = 1.6;
+
+// In terms of gpu_alpha, which a message alone takes (four H100, 59bf8b1, 2026-11-27): one each way at the same time, one more beside those, a round
+// through shared memory, what one more rank says there, a kernel that combines, and a chunk of a chain.
+constexpr double kPair = 2;
+constexpr double kBeside = 0.6;
+constexpr double kRound = 1.5;
+constexpr double kHeard = 0.3;
+constexpr double kCombines = 0.5;
+constexpr double kOfChain = 0.65;
+constexpr double kChainChunk = 512 << 10;
+// A byte that is combined, with its way there and back in chunks.
+constexpr double kCombinedBeta = 0.03e-9;
+// Between GPUs whose memory no other process opens, through a ring in page-locked memory (two H200, 59bf8b1, 2026-11-27).
+constexpr double kThroughHostAlpha = 17e-6;
+constexpr double kThroughHostBeta = 0.035e-9;
+// Of a call between host memories, an agreement that is in vain may take this part.
+constexpr double kInVain = 0.25;
+
+bool combines(ChosenCall call) {
+  return call == ChosenCall::reduce || call == ChosenCall::allreduce || call == ChosenCall::reduce_scatter;
+}
+
+double seconds_of_moving(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine,
+                         Algorithm algorithm) {
+  const auto bytes = static_cast<double>(shape.bytes.value);
+  const double doublings = std::bit_width(static_cast<unsigned>(shape.ranks - 1));
+  const double alpha = machine.gpu_alpha;
+  const double beta = machine.gpu_beta;
+  if (call == ChosenCall::bcast) {
+    if (algorithm == Algorithm::chain)
+      return alpha + bytes * beta + (shape.ranks - 2 + bytes / kChainChunk) * kOfChain * alpha;
+    if (algorithm == Algorithm::flat) return alpha + bytes * beta + (shape.ranks - 2) * (kBeside * alpha + bytes * beta);
+    return doublings * (alpha + bytes * beta);
+  }
+  const double factor = call == ChosenCall::allgather && shape.ranks == 2 ? kBothWays : kParts;
+  return (kPair + (shape.ranks - 2) * kBeside) * alpha + others(shape) * bytes * factor * beta;
+}
+
+double seconds_of_combining(ChosenCall call, const CollectiveShape& shape, double alpha, Algorithm algorithm) {
+  const double everybody = kPair + (shape.ranks - 2) * kBeside;
+  const double doublings = std::bit_width(static_cast<unsigned>(shape.ranks - 1));
+  const double times = algorithm == Algorithm::ring ? 2 * (shape.ranks - 1)
+                       : algorithm == Algorithm::binomial || algorithm == Algorithm::recursive_doubling ? doublings * kRound
+                       : call == ChosenCall::allreduce                                                  ? 2 * everybody
+                       : call == ChosenCall::reduce ? everybody + 1 + kCombines
+                                                    : everybody + kCombines;
+  return times * alpha + static_cast<double>(shape.bytes.value) * kCombinedBeta;
+}
+
+// The ranks tell each other of their buffers; where those turn out to be in host memory, for nothing.
+bool worth_asking(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
+  const double agreement = machine.alpha + (shape.ranks - 2) * machine.post;
+  return agreement <= kInVain * cheapest_seconds(call, shape, true, machine);
+}
 
 }  // namespace
 
 double seconds_between_gpus(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const auto bytes = static_cast<double>(shape.bytes.value);
-  if (shape.ranks > 2) return std::numeric_limits<double>::infinity();
-  if (call == ChosenCall::bcast) return machine.gpu_alpha + bytes * machine.gpu_beta;
-  const double factor = call == ChosenCall::allgather ? kBothWays : kParts;
-  if (call == ChosenCall::allgather || call == ChosenCall::alltoall)
-    return 2 * machine.gpu_alpha + others(shape) * bytes * factor * machine.gpu_beta;
-  return std::numeric_limits<double>::infinity();
+  const Algorithm algorithm = choose(call, shape, true, machine);
+  const bool at_once = algorithm == Algorithm::shared || (combines(call) && algorithm == Algorithm::flat);
+  if (at_once) return (kRound + (shape.ranks - 2) * kHeard) * machine.gpu_alpha;
+  if (algorithm == Algorithm::shared_parts) return (kRound + (shape.ranks - 1) * kHeard) * machine.gpu_alpha;
+  return combines(call) ? seconds_of_combining(call, shape, machine.gpu_alpha, algorithm)
+                        : seconds_of_moving(call, shape, machine, algorithm);
 }
 
 CollectiveProfile with_copies_if(bool can, CollectiveProfile machine) {
-  if (!can) machine.gpu_alpha = std::numeric_limits<double>::infinity();
+  if (can) return machine;
+  machine.gpu_alpha = std::max(machine.gpu_alpha, kThroughHostAlpha);
+  machine.gpu_beta = std::max(machine.gpu_beta, kThroughHostBeta);
   return machine;
 }
 
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
   Sum price;
   by_nccl(call, shape, price);
-  return price.seconds() < seconds_between_gpus(call, shape, machine) &&
-         price.seconds() < cheapest_seconds(call, shape, true, machine);
+  return price.seconds() < seconds_between_gpus(call, shape, machine) && worth_asking(call, shape, machine);
 }
 
 Offered nccl_offer(ChosenCall call, const CollectiveShape& shape) {

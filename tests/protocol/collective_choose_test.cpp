@@ -206,47 +206,6 @@ TEST(CollectiveChoose, every_algorithm_of_every_call_wins_somewhere) {
   }
 }
 
-TEST(CollectiveChoose, nccl_is_asked_about_from_a_size_on_and_never_for_short_calls) {
-  for (const ChosenCall what : kCalls)
-    for (const int ranks : {2, 3, 4, 5, 8}) {
-      bool paid = false;
-      for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 28; bytes *= 2) {
-        const bool pays = nccl_pays(what, {ranks, Bytes{bytes}}, {});
-        EXPECT_FALSE(paid && !pays) << ranks << " ranks, " << bytes << " bytes";
-        EXPECT_FALSE(pays && bytes <= 32768) << ranks << " ranks, " << bytes << " bytes";
-        paid |= pays;
-      }
-      EXPECT_EQ(paid, ranks > 2 || (what != ChosenCall::bcast && what != ChosenCall::allgather)) << ranks << " ranks";
-    }
-}
-
-TEST(CollectiveChoose, nccl_pays_where_its_price_is_below_the_cheapest_way_by_messages) {
-  for (const CollectiveProfile& machine :
-       {CollectiveProfile{}, by_messages(), free_posting(), dear_posting(), dear_bytes()}) {
-    for (const ChosenCall call : kCalls) {
-      for (const std::uint64_t bytes : {8ULL, 65536ULL, 1ULL << 20, 1ULL << 26, 1ULL << 27}) {
-        const CollectiveShape shape{bytes % 3 == 1 ? 4 : 2, Bytes{bytes}};
-        const Offered nccl = nccl_offer(call, shape);
-        EXPECT_EQ(nccl.algorithm, Algorithm::nccl);
-        double sum = 0;
-        for (const Term& term : nccl.price.terms()) sum += term.seconds;
-        EXPECT_EQ(sum, nccl.price.seconds());
-        bool below = sum < seconds_between_gpus(call, shape, machine);
-        for (const Offered& offer : offers(call, shape, true, machine)) below &= sum < offer.price.seconds();
-        EXPECT_EQ(nccl_pays(call, shape, machine), below) << static_cast<int>(call) << ", " << bytes << " bytes";
-      }
-    }
-  }
-  // What two ranks only move, messages between their GPUs carry, long parts of an alltoall excepted; the rest is NCCL's from some size on.
-  EXPECT_FALSE(nccl_pays(ChosenCall::bcast, {2, mebibytes(64)}, {}));
-  EXPECT_FALSE(nccl_pays(ChosenCall::alltoall, {2, mebibytes(32)}, {}));
-  EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {2, mebibytes(128)}, {}));
-  EXPECT_TRUE(nccl_pays(ChosenCall::bcast, {3, mebibytes(64)}, {}));
-  // Where messages cost next to nothing, it never does.
-  EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, {}));
-  EXPECT_FALSE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, free_posting()));
-}
-
 TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter_ones) {
   for (const int ranks : {2, 3, 5, 6, 7, 12}) {
     bool left = false;
