@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of tools/layout_record.py, layouts.json; of `one-sided`, one_sided.json; of `workloads`, workloads.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of tools/layout_record.py, layouts.json; of `one-sided`, one_sided.json; of `workloads`, workloads.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json; of `packs`, packs.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; what tools/compare_collectives.py left, host_collectives.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
@@ -22,6 +22,7 @@ from device_collectives import device_table
 from device_targets import (device_peers_table, from_collectives, from_device_peers, from_streams, from_workers, not_measured, on_one_gpu,
                             stream_table)
 from gpu_run.arithmetic_record import arithmetic_table
+from gpu_run.packs_record import packs_table
 from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
@@ -284,7 +285,7 @@ def rewrite_readme(measured, entries):
     lines += mpi_table(records(measured, "mpi")) + host_collectives_table(records(measured, "host-collectives"))
     lines += overlap_table(records(measured, "overlap")) + halo_table(records(measured, "halo")) + layout_table(records(measured, "layouts"))
     lines += check_table(checks)
-    lines += sanitize_table(records(measured, "sanitize")) + soak_table(records(measured, "soak"))
+    lines += packs_table(records(measured, "packs")) + sanitize_table(records(measured, "sanitize")) + soak_table(records(measured, "soak"))
     lines += steps_table("make test", records(measured, "test"))
     parts = [file for part in PARTS for file in records(measured, f"test-{part}")]
     lines += steps_table("What make test-long has besides make test", parts)
@@ -303,7 +304,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "layouts.json", "one_sided.json", "shared.json", "arithmetic.json", "workloads.json"):
+                 "sanitize.json", "packs.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "layouts.json", "one_sided.json", "shared.json", "arithmetic.json", "workloads.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]

@@ -271,6 +271,15 @@ with tempfile.TemporaryDirectory() as name:
     assert "| synccheck | messages in graphs | 2 |  |  | 4 | yes |  |" in text, text
     (folder / "out" / "sanitize.json").unlink()
 
+    # Random layouts: a test that failed, and a step beside it, are named.
+    one = {**ABOUT, "benchmark": "packs", "cases": 500, "ranks": 2, "steps": ["ok     500 random layouts (3 s)", "FAILED halos"],
+           "tests": [{"name": "a", "seconds": 1.5, "passed": True}, {"name": "b", "seconds": 1.6, "passed": False}]}
+    (folder / "out" / "packs.json").write_text(json.dumps(one))
+    done, measured = record(folder, [])
+    text = (measured / "README.md").read_text()
+    assert "| 500 | 1 | b, FAILED halos | 3 |" in text, (done, text)
+    (folder / "out" / "packs.json").unlink()
+
     # Device memory beside the driver and the peers: the verdicts of one run, instead of figures without any.
     def beside(measure, source, target, size, ours, limit, peer, **more):
         peers = [{"name": "Open MPI v4", "configuration": "UCX", "us": peer, "all": [peer], "tried": {"UCX": peer}},
