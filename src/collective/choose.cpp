@@ -8,8 +8,6 @@
 namespace ist {
 namespace {
 
-// Chunks of the chain (Plan::kChunk).
-constexpr double kChunk = 512 << 10;
 // Whole vectors of all ranks are kept in memory at once up to this size.
 constexpr double kMostKept = 64 << 10;
 

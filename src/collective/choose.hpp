@@ -69,7 +69,7 @@ inline constexpr double kSharedUpToByGpus = 16 << 10;
 // NCCL between the GPUs of one host. A call is agreed on, handed over, started as a kernel on every rank and asked after: that is alpha,
 // whatever its size; beta is a byte through NVLink. (Two H200, NCCL 2.28.9, 2026-11-26: allreduce of 1 MiB in 34 us, of 64 MiB in 279 us.
 // Handed to it straight, NCCL alone takes 25 and 263 us.)
-// Each rank beyond two costs more, and an allgather of more than two starts late and is quick then (four H100, 59bf8b1, 2026-11-27: 8 B in 36 us; an
+// Each rank beyond two costs more, and an allgather of more than two costs more to start and less per byte (four H100, 59bf8b1, 2026-11-27: 8 B in 36 us; an
 // allgather of 1 MiB from each in 70 us, of 16 MiB in 231).
 struct NcclProfile {
   double alpha = 30e-6;
@@ -78,6 +78,9 @@ struct NcclProfile {
   double gather_alpha = 12e-6;
   double gather_beta = 0.0035e-9;
 };
+
+// Chunks of a chain (Plan::kChunk).
+inline constexpr double kChunk = 512 << 10;
 
 struct CollectiveShape {
   int ranks = 1;
@@ -112,8 +115,11 @@ Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative
 double seconds_between_gpus(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
 // The same numbers, but for messages between GPUs, which go through host memory where theirs cannot be opened.
 CollectiveProfile with_copies_if(bool can, CollectiveProfile machine);
-// Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: where NCCL takes less than messages between GPUs, and
-// the agreement next to nothing of a call between host memories, for which it is in vain. Every operation of NCCL's commutes.
+// The ranks tell each other of their buffers before NCCL has a call: is that little of the call where all buffers turn out to be in host memory, for which
+// it is in vain?
+bool worth_asking(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
+// Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: where asking costs little, and NCCL takes less than messages
+// between GPUs. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
 
 // Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector.

@@ -103,7 +103,7 @@ class Communicator {
 
  private:
   // Below this nobody misses NCCL by much.
-  static constexpr Bytes kLong = mebibytes(1);
+  static constexpr Bytes kLong = kibibytes(64);
   bool nccl_pays_for(ChosenCall call, Bytes bytes) const;
   void say_without_nccl(ChosenCall call, Bytes bytes) const;
   Engine* engine_;

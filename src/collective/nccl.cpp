@@ -194,6 +194,10 @@ NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* co
   const std::string prices = "NCCL would take " + in_us(nccl_offer(what, shape).price.seconds()) +
                              ", messages between GPUs " + in_us(seconds_between_gpus(what, shape, numbers)) +
                              ", between host memories " + in_us(messages);
+  if (!worth_asking(what, shape, numbers))
+    return {
+        false,
+        prices + "; the ranks do not ask each other for it, which would take too much of such a call between host memories"};
   if (!nccl_pays(what, shape, numbers)) return {false, prices};
   return {true, prices + "; it carries the call if all buffers are CUDA memory, on a GPU for each rank"};
 }

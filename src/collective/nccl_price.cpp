@@ -28,22 +28,22 @@ void by_nccl(ChosenCall call, const CollectiveShape& shape, Price& price) {
 constexpr double kBothWays = 1.4;
 constexpr double kParts = 1.6;
 
-// In terms of gpu_alpha, which a message alone takes (four H100, 59bf8b1, 2026-11-27): one each way at the same time, one more beside those, a round
-// through shared memory, what one more rank says there, a kernel that combines, and a chunk of a chain.
-constexpr double kPair = 2;
-constexpr double kBeside = 0.6;
-constexpr double kRound = 1.5;
-constexpr double kHeard = 0.3;
-constexpr double kCombines = 0.5;
-constexpr double kOfChain = 0.65;
-constexpr double kChainChunk = 512 << 10;
+// In terms of gpu_alpha, which a message alone takes (two and four H100, 59bf8b1, 2026-11-27).
+constexpr double kPair = 2;      // a message each way at the same time
+constexpr double kBeside = 0.6;  // one more beside those
+constexpr double kRound =
+    1.5;  // a round through shared memory, also where what is short is told to everybody and combined by each
+constexpr double kHeard = 0.3;     // what one more rank says there
+constexpr double kCombines = 0.5;  // a kernel that combines
+constexpr double kOfChain = 0.65;  // a chunk of a chain
 // A byte that is combined, with its way there and back in chunks.
 constexpr double kCombinedBeta = 0.03e-9;
 // Between GPUs whose memory no other process opens, through a ring in page-locked memory (two H200, 59bf8b1, 2026-11-27).
 constexpr double kThroughHostAlpha = 17e-6;
 constexpr double kThroughHostBeta = 0.035e-9;
-// Of a call between host memories, an agreement that is in vain may take this part.
-constexpr double kInVain = 0.25;
+// Of a call between host memories, an agreement that is in vain may take this part by the model. What is refused then goes by messages also where shared
+// memory would be quicker, so that what goes through that is not asked about.
+constexpr double kInVain = 0.125;
 
 bool combines(ChosenCall call) {
   return call == ChosenCall::reduce || call == ChosenCall::allreduce || call == ChosenCall::reduce_scatter;
@@ -56,16 +56,17 @@ double seconds_of_moving(ChosenCall call, const CollectiveShape& shape, const Co
   const double alpha = machine.gpu_alpha;
   const double beta = machine.gpu_beta;
   if (call == ChosenCall::bcast) {
-    if (algorithm == Algorithm::chain)
-      return alpha + bytes * beta + (shape.ranks - 2 + bytes / kChainChunk) * kOfChain * alpha;
+    if (algorithm == Algorithm::chain) return alpha + bytes * beta + (shape.ranks - 2 + bytes / kChunk) * kOfChain * alpha;
     if (algorithm == Algorithm::flat) return alpha + bytes * beta + (shape.ranks - 2) * (kBeside * alpha + bytes * beta);
     return doublings * (alpha + bytes * beta);
   }
+  if (algorithm == Algorithm::ring) return (shape.ranks - 1) * alpha + others(shape) * bytes * kBothWays * beta;
   const double factor = call == ChosenCall::allgather && shape.ranks == 2 ? kBothWays : kParts;
   return (kPair + (shape.ranks - 2) * kBeside) * alpha + others(shape) * bytes * factor * beta;
 }
 
-double seconds_of_combining(ChosenCall call, const CollectiveShape& shape, double alpha, Algorithm algorithm) {
+double seconds_of_combining(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine,
+                            Algorithm algorithm) {
   const double everybody = kPair + (shape.ranks - 2) * kBeside;
   const double doublings = std::bit_width(static_cast<unsigned>(shape.ranks - 1));
   const double times = algorithm == Algorithm::ring ? 2 * (shape.ranks - 1)
@@ -73,13 +74,7 @@ double seconds_of_combining(ChosenCall call, const CollectiveShape& shape, doubl
                        : call == ChosenCall::allreduce                                                  ? 2 * everybody
                        : call == ChosenCall::reduce ? everybody + 1 + kCombines
                                                     : everybody + kCombines;
-  return times * alpha + static_cast<double>(shape.bytes.value) * kCombinedBeta;
-}
-
-// The ranks tell each other of their buffers; where those turn out to be in host memory, for nothing.
-bool worth_asking(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const double agreement = machine.alpha + (shape.ranks - 2) * machine.post;
-  return agreement <= kInVain * cheapest_seconds(call, shape, true, machine);
+  return times * machine.gpu_alpha + static_cast<double>(shape.bytes.value) * std::max(kCombinedBeta, machine.gpu_beta);
 }
 
 }  // namespace
@@ -89,7 +84,7 @@ double seconds_between_gpus(ChosenCall call, const CollectiveShape& shape, const
   const bool at_once = algorithm == Algorithm::shared || (combines(call) && algorithm == Algorithm::flat);
   if (at_once) return (kRound + (shape.ranks - 2) * kHeard) * machine.gpu_alpha;
   if (algorithm == Algorithm::shared_parts) return (kRound + (shape.ranks - 1) * kHeard) * machine.gpu_alpha;
-  return combines(call) ? seconds_of_combining(call, shape, machine.gpu_alpha, algorithm)
+  return combines(call) ? seconds_of_combining(call, shape, machine, algorithm)
                         : seconds_of_moving(call, shape, machine, algorithm);
 }
 
@@ -100,10 +95,17 @@ CollectiveProfile with_copies_if(bool can, CollectiveProfile machine) {
   return machine;
 }
 
+bool worth_asking(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
+  const Algorithm algorithm = choose(call, shape, true, machine);
+  if (shape.ranks < 2 || algorithm == Algorithm::shared || algorithm == Algorithm::shared_parts) return false;
+  const double agreement = machine.alpha + (shape.ranks - 2) * machine.post;
+  return agreement < kInVain * cheapest_seconds(call, shape, true, machine);
+}
+
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
   Sum price;
   by_nccl(call, shape, price);
-  return price.seconds() < seconds_between_gpus(call, shape, machine) && worth_asking(call, shape, machine);
+  return worth_asking(call, shape, machine) && price.seconds() < seconds_between_gpus(call, shape, machine);
 }
 
 Offered nccl_offer(ChosenCall call, const CollectiveShape& shape) {

@@ -76,6 +76,10 @@ TEST_F(NcclFacts, the_answer_tells_both_prices_or_what_is_in_the_way) {
   const NcclAnswer small = nccl.explain(nullptr, ChosenCall::bcast, nullptr, Bytes{8}, {});
   EXPECT_FALSE(small.offered);
   EXPECT_NE(small.why.find("messages"), std::string::npos) << small.why;
+  // NCCL would be the quicker one, and is not asked about.
+  const NcclAnswer between = nccl.explain(nullptr, ChosenCall::allreduce, &sum, kibibytes(18), {});
+  EXPECT_FALSE(between.offered);
+  EXPECT_NE(between.why.find("do not ask each other"), std::string::npos) << between.why;
   const Combiner located{Reduction::minloc, IST_FLOAT_INT};
   EXPECT_NE(nccl.explain(nullptr, ChosenCall::allreduce, &located, mebibytes(64), {}).why.find("no such operation"),
             std::string::npos);

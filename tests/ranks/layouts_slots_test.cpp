@@ -104,6 +104,7 @@ int not_mapped(const Here& here, int device, bool ring_alone) {
                                     : "the device maps no host memory for its kernels") != std::string::npos,
                "explain says why: " + text);
   }
+  check.ok(ist_barrier(here.comm), "rank 1 stays until rank 0 has asked");
   return check.wrong();
 }
 
