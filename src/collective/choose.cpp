@@ -94,8 +94,8 @@ void binomial_bcast(Count<Price> cost) {
 template <class Price>
 void chain_bcast(Count<Price> cost) {
   cost.messages(1, cost.bytes());
-  cost.messages(cost.ranks() - 2, std::min(cost.bytes(), kChunk));
-  cost.chunks(cost.bytes() / kChunk);
+  cost.messages(cost.ranks() - 2, std::min(cost.bytes(), kChainChunk));
+  cost.chunks(cost.bytes() / kChainChunk);
 }
 
 template <class Price>

@@ -80,7 +80,7 @@ struct NcclProfile {
 };
 
 // Chunks of a chain (Plan::kChunk).
-inline constexpr double kChunk = 512 << 10;
+inline constexpr double kChainChunk = 512 << 10;
 
 struct CollectiveShape {
   int ranks = 1;

@@ -56,7 +56,8 @@ double seconds_of_moving(ChosenCall call, const CollectiveShape& shape, const Co
   const double alpha = machine.gpu_alpha;
   const double beta = machine.gpu_beta;
   if (call == ChosenCall::bcast) {
-    if (algorithm == Algorithm::chain) return alpha + bytes * beta + (shape.ranks - 2 + bytes / kChunk) * kOfChain * alpha;
+    if (algorithm == Algorithm::chain)
+      return alpha + bytes * beta + (shape.ranks - 2 + bytes / kChainChunk) * kOfChain * alpha;
     if (algorithm == Algorithm::flat) return alpha + bytes * beta + (shape.ranks - 2) * (kBeside * alpha + bytes * beta);
     return doublings * (alpha + bytes * beta);
   }
