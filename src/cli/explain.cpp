@@ -332,10 +332,10 @@ void add_explain_command(CLI::App& app) {
       "of a message: the sender's memory, as in cuda:1, or a class of it: managed, pool, shared-pool, vmm");
   CLI::Option* to = command->add_option("--to", options->to, "of a message: the receiver's memory");
   for (CLI::Option* place : {from, to}) place->type_name("KIND")->excludes(call);
-  command->add_option("--size", options->size, "of a message: its bytes, such as 1MiB; 8 unless told")
-      ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->excludes(call);
+  CLI::Option* const size =
+      command->add_option("--size", options->size, "of a message: its bytes, such as 1MiB; 8 unless told")
+          ->type_name("BYTES")
+          ->transform(CLI::AsSizeValue(false).description(""));
   command->add_flag("--self", options->self, "of a message: from a rank to itself")->excludes(call);
   CLI::Option* synchronous =
       command->add_flag("--synchronous", options->synchronous, "of a message: as by ist_ssend")->excludes(call);
@@ -370,7 +370,13 @@ void add_explain_command(CLI::App& app) {
   of_call(command->add_option("--kind", options->kind, "of a call: the memory of its buffers"))->type_name("KIND");
   of_call(command->add_flag("--ordered", options->ordered, "of a call: its operation does not commute"));
   command->add_flag("--json", options->json, "print one JSON object");
-  command->callback([options] { run_explain(*options); });
+  command->callback([options, call, size] {
+    if (call->count() > 0 && size->count() > 0)
+      throw CLI::ValidationError("--size",
+                                 "is of a message; a call's bytes are --count elements of --type, such as "
+                                 "--count 1000 --type double");
+    run_explain(*options);
+  });
 }
 
 }  // namespace ist::cli

@@ -102,7 +102,7 @@ class Communicator {
   void set_grid(Grid grid) { grid_ = std::move(grid); }
 
  private:
-  // Below this nobody misses NCCL by much.
+  // That NCCL is missing is said of calls from this size on.
   static constexpr Bytes kLong = kibibytes(64);
   bool nccl_pays_for(ChosenCall call, Bytes bytes) const;
   void say_without_nccl(ChosenCall call, Bytes bytes) const;

@@ -29,10 +29,9 @@ constexpr double kBothWays = 1.4;
 constexpr double kParts = 1.6;
 
 // In terms of gpu_alpha, which a message alone takes (two and four H100, 59bf8b1, 2026-11-27).
-constexpr double kPair = 2;      // a message each way at the same time
-constexpr double kBeside = 0.6;  // one more beside those
-constexpr double kRound =
-    1.5;  // a round through shared memory, also where what is short is told to everybody and combined by each
+constexpr double kPair = 2;        // a message each way at the same time
+constexpr double kBeside = 0.6;    // one more beside those
+constexpr double kRound = 1.5;     // through shared memory, or what is short told to everybody, and combined by each
 constexpr double kHeard = 0.3;     // what one more rank says there
 constexpr double kCombines = 0.5;  // a kernel that combines
 constexpr double kOfChain = 0.65;  // a chunk of a chain

@@ -323,6 +323,7 @@ TEST(Explain, WhatDoesNotExistIsRefusedWithWhatDoes) {
         {"allreduce --ranks 0", "--ranks"},
         {"allreduce --count -1", "--count"},
         {"allreduce --from host", "--from"},
+        {"bcast --size 8", "--count"},
         {"--ranks 3", "CALL"},
         {"--size lots", "--size"}}) {
     const Ran ran = explain(arguments);
