@@ -8,103 +8,6 @@
 #include "base/log.hpp"
 
 namespace ist {
-namespace {
-
-// Numbers of the messages, which go with the call's tag.
-constexpr int kVote = 0;
-constexpr int kMade = 1;
-constexpr int kTrouble = 2;
-
-struct NcclElement {
-  nccl::Type type;
-  int parts;  // of an element
-};
-
-std::optional<NcclElement> type_of(ist_type type) {
-  const auto element = element_of(type);
-  if (!element || family_of(type) == Family::bytes) return std::nullopt;
-  switch (*element) {
-    case Element::int8:
-      return NcclElement{nccl::Type::int8, 1};
-    case Element::uint8:
-      return NcclElement{nccl::Type::uint8, 1};
-    case Element::int32:
-      return NcclElement{nccl::Type::int32, 1};
-    case Element::uint32:
-      return NcclElement{nccl::Type::uint32, 1};
-    case Element::int64:
-      return NcclElement{nccl::Type::int64, 1};
-    case Element::uint64:
-      return NcclElement{nccl::Type::uint64, 1};
-    case Element::float16:
-      return NcclElement{nccl::Type::float16, 1};
-    case Element::bfloat16:
-      return NcclElement{nccl::Type::bfloat16, 1};
-    case Element::float32:
-      return NcclElement{nccl::Type::float32, 1};
-    case Element::float64:
-      return NcclElement{nccl::Type::float64, 1};
-    case Element::complex32:
-      return NcclElement{nccl::Type::float32, 2};
-    case Element::complex64:
-      return NcclElement{nccl::Type::float64, 2};
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<nccl::Operation> operation_of(const Combiner& combiner) {
-  if (combiner.function != nullptr) return std::nullopt;
-  switch (combiner.reduction) {
-    case Reduction::sum:
-      return nccl::Operation::sum;
-    case Reduction::product:
-      return nccl::Operation::product;
-    case Reduction::minimum:
-      return nccl::Operation::minimum;
-    case Reduction::maximum:
-      return nccl::Operation::maximum;
-    default:
-      return std::nullopt;
-  }
-}
-
-bool aligned(const Piece& piece, ist_type type) {
-  return (piece.object + piece.offset.value) % alignment_of(*element_of(type)).value == 0;
-}
-
-void offer(Plan& plan, const NcclWork& work, ByMessages by_messages) {
-  plan.take(Algorithm::nccl);
-  plan.tell_asked();
-  std::make_shared<NcclCall>(plan.comm().nccl_team(), work, plan.combiner(), std::move(by_messages))->write(plan);
-}
-
-}  // namespace
-
-// A complex number is added part by part, and multiplied otherwise.
-bool nccl_knows(const Combiner& combiner) {
-  const auto type = type_of(combiner.type);
-  const auto operation = operation_of(combiner);
-  return type && operation && (type->parts == 1 || *operation == nccl::Operation::sum);
-}
-
-void offer_bytes(Plan& plan, NcclWork work, Bytes bytes, ByMessages by_messages) {
-  work.count = bytes.value;
-  offer(plan, work, std::move(by_messages));
-}
-
-void set_elements(NcclWork& work, const Combiner& combiner, std::uint64_t count) {
-  const NcclElement part = *type_of(combiner.type);
-  work.count = count * static_cast<std::uint64_t>(part.parts);
-  work.type = part.type;
-  work.operation = *operation_of(combiner);
-}
-
-void offer_elements(Plan& plan, NcclWork work, const Elements& elements, ByMessages by_messages) {
-  set_elements(work, plan.combiner(), elements.count);
-  work.usable &= aligned(work.send, plan.combiner().type) && aligned(work.recv, plan.combiner().type);
-  offer(plan, work, std::move(by_messages));
-}
 
 class NcclCall::Stepper : public Action {
  public:
@@ -215,11 +118,9 @@ Result<bool> NcclCall::decide(Action::Moment& now) {
     return true;
   }
   if (!team_->is_turn(this)) return false;
-  // Who did not vote has told everybody so in the place of its vote, and sends nothing else: the call has failed.
-  if (std::any_of(votes_.begin(), votes_.end(), [](const Vote& vote) { return vote.present == 0; })) {
+  if (Status voted = all_voted(votes_); !voted.ok()) {
     leave();
-    return Status{IST_ERR_ARGUMENT,
-                  "another rank could not take part in the call: its arguments may be wrong, or its count another"};
+    return voted;
   }
   std::vector<std::uint64_t> identities;
   for (const Vote& vote : votes_) identities.push_back(vote.identity);

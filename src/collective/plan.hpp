@@ -62,7 +62,7 @@ class Plan {
   // What carries the call; noted as take() does.
   // `may_share`: not where parts may differ.
   Algorithm choose(ChosenCall call, Bytes bytes, bool may_share = true) const {
-    return take(into_ == nullptr && may_share
+    return take(into_ == nullptr && !refused_ && may_share
                     ? comm_.algorithm(call, bytes, combiner_.commutative)
                     : ist::choose(call, {size_, bytes}, combiner_.commutative, comm_.by_messages()));
   }
@@ -82,6 +82,7 @@ class Plan {
   };
   // `detail`: what else all give alike, such as a root.
   void tell(Call call, Bytes bytes, int detail = 0) {
+    if (refused_) return;
     note_ = {static_cast<std::uint64_t>(static_cast<std::uint32_t>(detail)) << 8U | static_cast<std::uint64_t>(call), bytes};
     if (comm_.lane() != nullptr && into_ == nullptr) comm_.lane()->note(number_, note_);
   }
@@ -90,6 +91,10 @@ class Plan {
     note_.what |= SharedLane::kAsks;
     if (comm_.lane() != nullptr && into_ == nullptr) comm_.lane()->note(number_, note_);
   }
+  // Of a call that waits, and of host memory alone so far: its rank refuses NCCL whatever the others say, so that it tells them at once.
+  bool may_refuse() const { return may_walk_ && !schedule_ && !walk_; }
+  // The ranks have asked each other, and this plan goes on by messages.
+  void set_refused() { refused_ = true; }
   // The ranks tell each other what they make before they do: nobody needs to doubt it.
   void set_compared() { compared_ = true; }
   // Through shared memory, from here to end_shared(): at once where the call may be walked, else as an action of the schedule.
@@ -108,6 +113,9 @@ class Plan {
   // A block for bytes that do not lie in one piece stays until the call is over; what came into one that `unpacks`, one at most, is
   // unpacked then, if all went well.
   void keep(std::unique_ptr<LaidOut> laid) { laid_.push_back(std::move(laid)); }
+  // A walk in which the ranks ask each other before the plan's own messages; the tags of those.
+  Walk asking() const { return Walk{comm_, combiner_, number_, true}; }
+  std::int32_t tag_of(int number) const { return Schedule::tag(first_tag_, number); }
   bool walks() const { return walk_.has_value() || shared_at_once_.has_value(); }
   // Of a plan that walks: does what is left, and returns at the end.
   Status end_walk();
@@ -116,6 +124,7 @@ class Plan {
 
   // Could it be worth while to have NCCL carry the call? By what all ranks know. bytes: of the vector, or of all parts.
   bool suits_nccl(ChosenCall call, Bytes bytes) const {
+    if (refused_) return false;
     if (on_cuda_) comm_.warn_without_nccl(call, bytes);
     return comm_.may_go_by_nccl(call, bytes);
   }
@@ -180,6 +189,7 @@ class Plan {
   std::int32_t first_tag_;
   bool may_walk_;
   bool on_cuda_ = false;  // a buffer of this rank is
+  bool refused_ = false;  // by this rank, to be NCCL's
   Combiner combiner_;
   std::optional<Walk> walk_;
   std::unique_ptr<Schedule> schedule_;  // made when something is put into it

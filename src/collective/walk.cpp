@@ -92,6 +92,10 @@ void Walk::post_all() {
   }
 }
 
+Status Walk::uneven(const Message& message, Bytes came) const {
+  return asks_ ? comm_.engine().unanswered(message.peer) : comm_.engine().uneven(message.peer, came, message.piece.size);
+}
+
 void Walk::receive_now(const Message& message) {
   Engine& engine = comm_.engine();
   const Scope& scope = comm_.internal();
@@ -102,20 +106,21 @@ void Walk::receive_now(const Message& message) {
       return engine.receive_brief(brief);
     }();
     if (received && brief.bytes == message.piece.size) return;
-    if (received) return give_up(engine.uneven(message.peer, brief.bytes, message.piece.size), engine.rank());
+    if (received) return give_up(uneven(message, brief.bytes), engine.rank());
   }
   AwaitedReceive receive{message.piece.address(),
                          status_.ok() ? message.piece.size : Bytes{},
                          {scope.context, message.peer.value, message.tag},
                          scope.group.get()};
   WhileNothingComes meanwhile;
-  if (comm_.lane() != nullptr) meanwhile.doubt = [this] { return comm_.lane()->compare(call_); };
+  if (comm_.lane() != nullptr) meanwhile.doubt = [this] { return comm_.lane()->compare(call_, asks_); };
   meanwhile.long_wait = [this] { post_all(); };
   Status status = message.posted.value != 0 ? wait_for_receive(engine, message.posted, receive, meanwhile.doubt)
                                             : receive_and_wait(engine, receive, scope, meanwhile);
   if (status.ok()) status = receive.outcome.status;
   if (status.ok() && receive.outcome.bytes == message.piece.size) return;
-  if (status.ok()) return give_up(engine.uneven(message.peer, receive.outcome.bytes, message.piece.size), engine.rank());
+  if (status.ok() || (asks_ && status.code() == IST_ERR_TRUNCATE))
+    return give_up(uneven(message, receive.outcome.bytes), engine.rank());
   const Rank cause = status.code() == IST_ERR_PEER_LEFT ? message.peer : engine.rank();
   give_up(status, receive.outcome.about.value_or(cause));
 }

@@ -27,9 +27,9 @@ namespace ist {
 class Walk {
  public:
   using Step = Schedule::StepId;
-  // `call`: its number.
-  Walk(const Communicator& comm, const Combiner& combiner, std::uint64_t call)
-      : comm_(comm), combiner_(combiner), call_(call) {}
+  // `call`: its number. `asks`: what it is for is that the ranks ask each other, so that another call that asks, too, is no reason to doubt.
+  Walk(const Communicator& comm, const Combiner& combiner, std::uint64_t call, bool asks = false)
+      : comm_(comm), combiner_(combiner), call_(call), asks_(asks) {}
   // Of one that was left by an exception: receives that were posted, and not yet waited for, are given up.
   ~Walk();
   Walk(const Walk&) = delete;
@@ -82,6 +82,7 @@ class Walk {
     for (const Step step : needs) fulfil(step);
   }
   void give_up(const Status& why, Rank about);
+  Status uneven(const Message& message, Bytes came) const;
   void receive_now(const Message& message);
   void post_all();
   void wait_for_send(const Message& message);
@@ -89,6 +90,7 @@ class Walk {
   const Communicator& comm_;
   const Combiner& combiner_;
   std::uint64_t call_;
+  bool asks_;
   Status status_;
   Rank about_;
   Messages messages_;  // a step's number is its place here; what is over at once has none

@@ -112,8 +112,8 @@ class Engine {
   using GivenUp = ist::GivenUp;
   // A message without bytes that says so; as start_send().
   Result<OperationId> start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why, bool* done);
-  // What is wrong where ranks gave different counts.
-  Status uneven(Rank from, Bytes came, Bytes expected) const;
+  // What is wrong where ranks gave different counts; where one says something else than what all ask each other.
+  Status uneven(Rank from, Bytes came, Bytes expected) const, unanswered(Rank from) const;
   Status gave_up(Rank about, Code code) const;
 
   // What the libraries of two ranks tell each other beside messages, in the order of each: `heard` is called under the lock, by whoever moves on.
@@ -317,15 +317,14 @@ class Engine {
   void let_go_of_block(Operation& operation);
   void let_go_of_blocks();
   // engine_schedule.cpp
-  static bool polls(const Operation& operation);
-  static bool needs_steps(const Operation& operation);
-  bool go_on_alone(Operation& operation, std::uint32_t index);
-  bool step_schedule(Operation& operation, std::uint32_t index);
+  static bool polls(const Operation&operation), needs_steps(const Operation&operation);
+  bool go_on_alone(Operation&operation, std::uint32_t index), step_schedule(Operation&operation, std::uint32_t index);
   void doubt_schedules();
   std::vector<std::uint32_t> parts_of(std::uint32_t schedule);
   bool user_is_ready(ScheduleRun& run);
   bool start_ready(ScheduleRun& run, std::uint32_t parent);
-  void start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);
+  bool start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);
+  void begin_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);
   void start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);
   void start_local(ScheduleRun& run, Schedule::StepId id);
   bool step_local(ScheduleRun& run);

@@ -14,6 +14,12 @@ constexpr std::uint64_t kAtOnce = 1 << 20;  // a whole number of elements of any
 // Only what was vain at two looks so far apart, and at none between, is vain.
 constexpr std::chrono::milliseconds kDoubtFor{250};
 
+// Made before it is needed.
+const Status& no_memory() {
+  static const Status none{IST_ERR_MEMORY, "no host memory is left; free some, or receive what has arrived"};
+  return none;
+}
+
 bool on_host(const Schedule::Step& step) { return step.to.kind == KindId::host && step.from.kind == KindId::host; }
 
 // Cancelled, and nothing else was wrong.
@@ -27,9 +33,11 @@ Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
     schedule->let_go_of_blocks_later();
     return too_many();
   }
+  no_memory();
   schedule->sort_needs();
   auto run = std::make_unique<ScheduleRun>();
-  run->remaining = schedule->size();
+  run->remaining = run->known = schedule->size();
+  run->ready.reserve(run->remaining);
   for (Schedule::StepId step = 0; step < schedule->size(); ++step)
     if (schedule->at(step).unmet == 0) run->ready.push_back(step);
   run->ended.reserve(run->remaining);  // so that no end is lost where memory runs out
@@ -48,7 +56,9 @@ Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
 
 bool Engine::polls(const Operation& operation) {
   const auto* running = std::get_if<state::Running>(&operation.state);
-  return running != nullptr && (!running->run->local.empty() || !running->run->schedule->before().empty());
+  if (running == nullptr) return false;
+  const ScheduleRun& run = *running->run;
+  return !run.local.empty() || run.next_ready < run.ready.size() || !run.schedule->before().empty();
 }
 
 // True if anything moved. Where every step is complete, so is the operation.
@@ -121,7 +131,10 @@ bool Engine::start_ready(ScheduleRun& run, std::uint32_t parent) {
       run.ended.pop_back();
       end_step(run, ended);
     }
-    while (may_start()) start_step(run, run.ready[run.next_ready++], parent);
+    while (may_start()) {
+      if (!start_step(run, run.ready[run.next_ready], parent)) return moved;
+      ++run.next_ready;
+    }
   }
   return moved;
 }
@@ -197,13 +210,7 @@ void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
   const bool receives = step.verb == Schedule::Verb::receive;
   const bool is_short = run.status.ok() && receives && ended.status.ok() && ended.bytes != step.to.size;
   if (step.regardless && receives && (is_short || ended.status.code() == IST_ERR_TRUNCATE)) {
-    // What all tell each other before they choose who carries a call is of one size, which no user gave.
-    give_up(
-        run,
-        {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(step.peer.value)] +
-                               " did not answer what this rank first asks all ranks of such a call; all ranks must give the "
-                               "same counts and types, or one of them makes another call"},
-        parts_.rank);
+    give_up(run, unanswered(step.peer), parts_.rank);
   } else if (!ended.status.ok()) {
     const bool left = ended.status.code() == IST_ERR_PEER_LEFT;
     give_up(run, ended.status, ended.about.value_or(left ? step.peer : parts_.rank));
@@ -211,6 +218,14 @@ void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
     give_up(run, uneven(step.peer, ended.bytes, step.to.size), parts_.rank);
   }
   complete_step(run, ended.step);
+}
+
+// What all tell each other before they choose who carries a call is of one size, which no user gave.
+Status Engine::unanswered(Rank from) const {
+  return {IST_ERR_TRUNCATE,
+          parts_.names[static_cast<std::size_t>(from.value)] +
+              " did not answer what this rank first asks all ranks of such a call; all ranks must give the "
+              "same counts and types, or one of them makes another call"};
 }
 
 Status Engine::uneven(Rank from, Bytes came, Bytes expected) const {
@@ -228,7 +243,19 @@ Result<OperationId> Engine::start_giving_up(Rank dest, std::int32_t tag, const S
 
 // What has failed still tells and hears everybody, so that nobody waits for this rank: its messages say that it gave up, and
 // what comes is forgotten.
-void Engine::start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) {
+// False: it has not begun, as the host's memory has run out. The call has failed; what is left of it tells the others so once there is some again.
+bool Engine::start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) try {
+  if (run.local.size() == run.local.capacity()) run.local.reserve(2 * run.local.size() + 2);
+  begin_step(run, id, parent);
+  return true;
+} catch (const std::bad_alloc&) {
+  give_up(run, no_memory(), parts_.rank);
+  if (run.schedule->at(id).verb != Schedule::Verb::act) return false;
+  complete_step(run, id);  // nobody knows how far an action came
+  return true;
+}
+
+void Engine::begin_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) {
   const Schedule::Step& step = run.schedule->at(id);
   if (run.schedule->called_off()) return complete_step(run, id);
   switch (step.verb) {
@@ -333,18 +360,11 @@ bool Engine::step_on_device(ScheduleRun& run, ScheduleRun::Local& local) {
 // True if the step is complete; what it wrote down then belongs to the run.
 bool Engine::step_action(ScheduleRun& run, Schedule::StepId id) {
   Schedule& schedule = *run.schedule;
-  const std::uint32_t known = schedule.size();
   Action::Moment now{*this, schedule, run.status, run.abandoned};
   const auto over = schedule.action(schedule.at(id)).step(now);
   if (!schedule.failure().ok()) give_up(run, schedule.failure(), parts_.rank);
   if (!over.ok()) give_up(run, over.status(), parts_.rank);
-  if (schedule.size() > known) {
-    run.remaining += schedule.size() - known;
-    run.ended.reserve(run.remaining);
-    schedule.sort_needs();
-    for (Schedule::StepId step = known; step < schedule.size(); ++step)
-      if (schedule.at(step).unmet == 0) run.ready.push_back(step);
-  }
+  run.take_in();
   if (over.ok() && !*over) return false;
   complete_step(run, id);
   return true;

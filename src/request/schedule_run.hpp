@@ -38,11 +38,23 @@ struct ScheduleRun {
   std::vector<Ended> ended;
   std::vector<Local> local;
   std::uint32_t remaining = 0;  // steps that are not complete
+  std::uint32_t known = 0;      // of the schedule's steps; an action may write down more
   Status status;
   Rank about;                                          // the rank that is the cause of the failure
   std::chrono::steady_clock::time_point doubted = {};  // since when it seems to wait in vain
   bool abandoned = false;                              // the world is being destroyed: nothing starts any more
   bool cancelled = false;  // the user asked for that; where nothing had failed, status and about say that this rank gave up
+
+  // What an action wrote down since: it is among the steps from here on.
+  void take_in() {
+    if (schedule->size() == known) return;
+    const std::uint32_t all = remaining + schedule->size() - known;
+    ended.reserve(all);
+    ready.reserve(schedule->size());
+    schedule->sort_needs();
+    for (remaining = all; known < schedule->size(); ++known)
+      if (schedule->at(known).unmet == 0) ready.push_back(known);
+  }
 };
 
 }  // namespace ist

@@ -206,6 +206,32 @@ TEST_F(CudaLoneChannels, a_fused_kernel_sends_while_it_takes_what_is_there) {
   expect_no_failure();
 }
 
+// Two devices, each of which runs so few blocks at a time, in order: whatever the lengths, every lane has both its ends at some time.
+TEST(ChannelRoles, blocks_that_send_and_receive_come_to_run_however_few_a_device_takes) {
+  for (const std::uint32_t there : {1U, 2U, 5U, 64U})
+    for (const std::uint32_t back : {1U, 3U, 64U})
+      for (const std::size_t room : {std::size_t{2}, std::size_t{3}, std::size_t{64}}) {
+        const std::uint32_t blocks = there + back;
+        std::vector<bool> over[2] = {std::vector<bool>(blocks), std::vector<bool>(blocks)};
+        const auto role = [&](int device, std::uint32_t block) {
+          return device == 0 ? channel::role_of(block, there, back) : channel::role_of(block, back, there);
+        };
+        const auto running = [&](int device) {
+          std::vector<std::uint32_t> found;
+          for (std::uint32_t block = 0; block < blocks && found.size() < (device == 0 ? room : 2); ++block)
+            if (!over[device][block]) found.push_back(block);
+          return found;
+        };
+        for (std::uint32_t round = 0; round < blocks; ++round)
+          for (const std::uint32_t mine : running(0))
+            for (const std::uint32_t theirs : running(1))
+              if (role(0, mine).sends != role(1, theirs).sends && role(0, mine).block == role(1, theirs).block)
+                over[0][mine] = over[1][theirs] = true;
+        EXPECT_TRUE(running(0).empty() && running(1).empty())
+            << there << " and " << back << " blocks, " << room << " at a time";
+      }
+}
+
 // ---- meetings of two ranks ----
 
 class CudaLoneMeetings : public CudaLoneKernels {

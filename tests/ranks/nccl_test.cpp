@@ -197,6 +197,35 @@ TEST(Nccl, AnyBufferThatIsNotCudaMemoryMakesAllRanksUseMessages) {
     }
 }
 
+// Ranks with host memory and blocking calls refuse at once, the others ask in a schedule, and find the same messages behind that.
+TEST(Nccl, RanksThatRefuseAtOnceFitTogetherWithThoseThatAskInASchedule) {
+  NEEDS_CUDA();
+  // Few enough for a walk, and more.
+  for (const std::size_t count : {std::size_t{6000}, kLong})
+    for (int waits = 0; waits < size(); ++waits)
+      for (const bool only : {false, true}) {
+        // One rank waits and the others do not, or the other way round; those that wait have host memory.
+        const bool waiting = (rank() == waits) != only;
+        SCOPED_TRACE(std::to_string(count) + " numbers, rank " + std::to_string(waits) +
+                     (only ? " alone does not wait" : " waits"));
+        const ist_kind kind = waiting || count < kLong ? IST_KIND_HOST : IST_KIND_CUDA;
+        const Numbers send{kind, input_of(rank(), count, 64)};
+        const Numbers recv{kind, count};
+        const Numbers both{kind, input_of(rank(), count, 65)};
+        ist_request requests[] = {IST_REQUEST_NULL, IST_REQUEST_NULL};
+        if (waiting) {
+          IST_OK_OR_FAIL(ist_allreduce(send.get(), recv.get(), number(count), IST_UINT64, IST_SUM, comm()));
+          IST_OK_OR_FAIL(ist_bcast(both.get(), number(count), IST_UINT64, waits, comm()));
+        } else {
+          IST_OK_OR_FAIL(ist_iallreduce(send.get(), recv.get(), number(count), IST_UINT64, IST_SUM, comm(), &requests[0]));
+          IST_OK_OR_FAIL(ist_ibcast(both.get(), number(count), IST_UINT64, waits, comm(), &requests[1]));
+          IST_OK_OR_FAIL(ist_waitall(2, requests, IST_STATUSES_IGNORE));
+        }
+        recv.expect(sum_of(0, size(), count, 64), "allreduce");
+        both.expect(input_of(waits, count, 65), "bcast");
+      }
+}
+
 TEST(Nccl, RanksThatShareAGpuUseMessages) {
   NEEDS_CUDA();
   if (size() == 1) return;

@@ -176,4 +176,16 @@ IST_KERNEL_NUMBER std::uint32_t threads_for(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(wanted == 0 ? 32 : wanted > kThreads ? kThreads : wanted);
 }
 
+// Of a kernel that sends and receives at once: what each block does, in turn, lane by lane. However few blocks a device runs at a time, two at least, the
+// blocks at both ends of the first lanes are among them; those that send, all first, could fill both devices and wait for such as receive.
+struct Role {
+  bool sends;
+  std::uint32_t block;  // of those that do
+};
+IST_KERNEL_NUMBER Role role_of(std::uint32_t block, std::uint32_t sends, std::uint32_t receives) {
+  const std::uint32_t pairs = sends < receives ? sends : receives;
+  if (block < 2 * pairs) return {block % 2 == 0, block / 2};
+  return {sends > receives, block - pairs};
+}
+
 }  // namespace ist::channel

@@ -20,10 +20,13 @@ KERNEL(receive)(const __grid_constant__ ist::channel::ReceiveWork work) {
 }
 KERNEL(send_receive)(const __grid_constant__ ist::channel::SendReceiveWork work) {
   if (work.send.own == nullptr) return;
-  if (blockIdx.x < work.send_blocks)
-    ist::channel::send(ist::channel::DeviceCrew{0, work.send_blocks}, work.send);
+  const std::uint32_t receives = gridDim.x - work.send_blocks;
+  const auto role = ist::channel::role_of(blockIdx.x, work.send_blocks, receives);
+  const unsigned first = blockIdx.x - role.block;
+  if (role.sends)
+    ist::channel::send(ist::channel::DeviceCrew{first, work.send_blocks}, work.send);
   else
-    ist::channel::receive(ist::channel::DeviceCrew{work.send_blocks, gridDim.x - work.send_blocks}, work.receive);
+    ist::channel::receive(ist::channel::DeviceCrew{first, receives}, work.receive);
 }
 KERNEL(put)(const __grid_constant__ ist::channel::PutWork work) {
   if (work.send.own != nullptr) ist::channel::put(ist::channel::DeviceCrew{0, gridDim.x}, work);
