@@ -119,7 +119,7 @@ class Comm : public Gathers {
   Comm split_local(int key = 0) const {
     return made([&](ist_comm* out) { return ist_comm_split_local(comm_, key, out); });
   }
-  // Collective over the listed ranks alone.
+  // Collective over the listed ranks alone; tags are 0 to 2^30 - 1.
   Comm create_group(std::span<const int> ranks, int tag = 0) const {
     return made(
         [&](ist_comm* out) { return ist_comm_create_group(comm_, static_cast<int>(ranks.size()), ranks.data(), tag, out); });

@@ -207,13 +207,13 @@ IST_API int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created)
 /* One communicator per host, whose ranks alone meet for it; order as above. */
 IST_API int ist_comm_split_local(ist_comm comm, int key, ist_comm* created);
 /* Collective over the listed ranks of `comm` alone, which all pass the same list, this rank in it; the order of the list is
- * that of the new ranks. `tag` keeps calls of overlapping lists apart that are under way at once. */
+ * that of the new ranks. `tag`, 0 to 2^30 - 1, keeps calls of overlapping lists apart that are under way at once. */
 IST_API int ist_comm_create_group(ist_comm comm, int count, const int* ranks, int tag, ist_comm* created);
 /* Local. The world's own two cannot be freed. */
 IST_API int ist_comm_free(ist_comm* comm);
 /* The rank in the world's communicator of a rank of this one. */
 IST_API int ist_comm_world_rank(ist_comm comm, int rank, int* world_rank);
-/* What errors call it, cut to `size` bytes with the final zero: "world", "split of world, colour 2". */
+/* What errors call it, cut to `size` bytes with the final zero: "world", "colour 2 of world". */
 IST_API int ist_comm_name(ist_comm comm, char* name, size_t size);
 
 /* Balanced extents of a grid of `ranks`; entries of `dims` that are not 0 are kept. */

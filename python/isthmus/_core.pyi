@@ -325,7 +325,9 @@ class Comm:
         """One communicator per host. Collective."""
 
     def create_group(self, ranks: Iterable[int], tag: int = 0) -> Comm:
-        """Of the listed ranks, in that order. Collective over them alone."""
+        """
+        Of the listed ranks, in that order. Collective over them alone; tags, 0 to 2**30 - 1, keep apart calls of overlapping lists that are under way at once.
+        """
 
     def free(self) -> None:
         """

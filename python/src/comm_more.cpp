@@ -149,7 +149,8 @@ void bind_more(nb::class_<Comm>& comm) {
            "One communicator per host. Collective.")
       .def("create_group", &Comm::create_group, "ranks"_a, "tag"_a = 0,
            nb::sig("def create_group(self, ranks: collections.abc.Iterable[int], tag: int = 0) -> Comm"),
-           "Of the listed ranks, in that order. Collective over them alone.")
+           "Of the listed ranks, in that order. Collective over them alone; tags, 0 to 2**30 - 1, keep apart calls of "
+           "overlapping lists that are under way at once.")
       .def("free", &Comm::free, "Lets go of it now, as dropping does; operations that were started on it go on. Local.")
       .def("world_rank", &Comm::world_rank, "rank"_a, "The rank in the world's communicator of a rank of this one.")
       .def("explain", &Comm::explain, "buffer"_a.none(), "dest"_a, nb::kw_only(), "count"_a = nb::none(),

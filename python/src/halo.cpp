@@ -229,7 +229,8 @@ void Halo::look_again(bool streams) {
     if (field.region.place.kind == IST_KIND_HOST) continue;
     now.back().region = to_region(field.array, Access::write, {}, Views::taken);
     const ist_buffer &old = field.region.place, &found = now.back().region.place;
-    moved = moved || old.object != found.object || old.offset != found.offset || (streams && old.queue != found.queue);
+    moved = moved || old.object != found.object || old.offset != found.offset ||
+            (streams && (old.queue != found.queue || old.flags != found.flags));
   }
   if (moved) set_fields(std::move(now));
 }

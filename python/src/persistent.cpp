@@ -12,8 +12,9 @@ using namespace nb::literals;
 
 bool same_place(const Region& one, const Region& other) {
   return one.place.kind == other.place.kind && one.place.object == other.place.object &&
-         one.place.offset == other.place.offset && one.place.queue == other.place.queue && one.type == other.type &&
-         one.bytes() == other.bytes() && one.view == other.view;
+         one.place.offset == other.place.offset && one.place.queue == other.place.queue &&
+         one.place.flags == other.place.flags && one.type == other.type && one.bytes() == other.bytes() &&
+         one.view == other.view;
 }
 
 // The call for layouts that stands beside the one for contiguous buffers.

@@ -1,4 +1,5 @@
 // Device memory: the CUDA array interface, pyopencl's arrays, and PyTorch's tensors.
+#include "heap.hpp"
 #include "region.hpp"
 
 namespace isthmus_python {
@@ -14,6 +15,12 @@ std::uint64_t opencl_pointer(nb::handle object, nb::handle holder, const char* w
                           ", which has no int_ptr; only arrays in pyopencl.Buffer can travel")
                              .c_str());
   return nb::cast<std::uint64_t>(pointer);
+}
+
+// Numba's arrays name no stream also while kernels of Numba's write them, which it launches into the default one; those of a symmetric
+// heap know of no kernel of the program's.
+bool leaves_stream_out(nb::handle object) {
+  return class_name(object).rfind("numba.", 0) == 0 || nb::isinstance<SymmetricArray>(object);
 }
 
 }  // namespace
@@ -34,6 +41,9 @@ std::optional<Region> from_cuda_array(nb::handle object) {
                              " names stream 0, which its definition forbids; 1 is the default stream, None no pending work")
                                 .c_str());
     region.place.queue = queue_of_stream(number);
+  } else if (tells_stream && !leaves_stream_out(object)) {
+    // By the interface's definition nothing is pending. The legacy default stream would wait for all blocking ones.
+    region.place = ist_buffer_ready(region.place);
   }
   return region;
 }

@@ -1,4 +1,6 @@
 // The calls on several requests at once: waitall, waitany, waitsome, testall, testany, testsome.
+#include <algorithm>
+
 #include "errors.hpp"
 #include "request.hpp"
 #include "wait.hpp"
@@ -20,11 +22,13 @@ struct RequestSet {
       if (all.back()->is_there()) {
         there.push_back(index);
         operations.push_back(operation);
+        if (Session* const session = all.back()->session().get();
+            !operation->complete() && std::find(sessions.begin(), sessions.end(), session) == sessions.end())
+          sessions.push_back(session);
       }
       ++index;
     }
   }
-  Session& session() const { return *all.front()->session(); }
   bool complete(std::size_t index) const { return all[index]->operation()->complete(); }
   // Raises WaitallError if one of those with these indices failed; all of them have then been told of.
   void raise_if_failed(const char* call, const std::vector<std::size_t>& indices) const;
@@ -33,6 +37,7 @@ struct RequestSet {
   std::vector<Pending*> all;
   std::vector<std::size_t> there;
   std::vector<std::shared_ptr<Operation>> operations;  // of those that are there
+  std::vector<Session*> sessions;                      // of those that are under way; a complete one needs no world any more
 };
 
 void RequestSet::raise_if_failed(const char* call, const std::vector<std::size_t>& indices) const {
@@ -78,28 +83,30 @@ nb::list results_of_some(const char* call, const RequestSet& set) {
 nb::tuple waitany(const nb::iterable& requests) {
   const RequestSet set{requests};
   if (set.there.empty()) throw nb::value_error("waitany: there is no request to wait for");
-  const std::size_t index = set.there[wait_for_any(set.session(), set.operations)];
+  const std::size_t index = set.there[set.sessions.empty() ? 0 : wait_for_any(set.sessions, set.operations)];
   return nb::make_tuple(index, set.all[index]->collect());
 }
 
 nb::list waitall(const nb::iterable& requests) {
   const RequestSet set{requests};
-  if (!set.there.empty()) wait_for(set.session(), set.operations);
+  if (!set.sessions.empty()) wait_for(set.sessions, set.operations);
   return results_of_all("waitall", set);
 }
 
 nb::list waitsome(const nb::iterable& requests) {
   const RequestSet set{requests};
   if (set.there.empty()) return {};
-  wait_for_any(set.session(), set.operations);
-  look_at_all(set.session(), set.operations);
+  if (!set.sessions.empty()) {
+    wait_for_any(set.sessions, set.operations);
+    look_at_all(set.sessions, set.operations);
+  }
   return results_of_some("waitsome", set);
 }
 
 nb::object testany(const nb::iterable& requests) {
   const RequestSet set{requests};
   if (set.there.empty()) return nb::none();
-  look_at_all(set.session(), set.operations);
+  if (!set.sessions.empty()) look_at_all(set.sessions, set.operations);
   for (const std::size_t index : set.there)
     if (set.complete(index)) return nb::make_tuple(index, set.all[index]->collect());
   return nb::none();
@@ -107,7 +114,7 @@ nb::object testany(const nb::iterable& requests) {
 
 nb::object testall(const nb::iterable& requests) {
   const RequestSet set{requests};
-  if (!set.there.empty()) look_at_all(set.session(), set.operations);
+  if (!set.sessions.empty()) look_at_all(set.sessions, set.operations);
   for (const std::size_t index : set.there)
     if (!set.complete(index)) return nb::none();
   return results_of_all("testall", set);
@@ -115,7 +122,7 @@ nb::object testall(const nb::iterable& requests) {
 
 nb::list testsome(const nb::iterable& requests) {
   const RequestSet set{requests};
-  if (!set.there.empty()) look_at_all(set.session(), set.operations);
+  if (!set.sessions.empty()) look_at_all(set.sessions, set.operations);
   return results_of_some("testsome", set);
 }
 

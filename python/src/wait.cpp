@@ -80,26 +80,53 @@ bool all_complete(std::span<const std::shared_ptr<Operation>> operations, std::s
   return false;
 }
 
+// This thread is inside the library for several worlds, of which none may be left under it.
+class Inside {
+ public:
+  explicit Inside(Sessions sessions) : sessions_(sessions) {
+    for (Session* const each : sessions_) ++each->inside();
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() {
+    for (Session* const each : sessions_) --each->inside();
+  }
+
+ private:
+  Sessions sessions_;
+};
+
+bool any_closed(Sessions sessions) {
+  return std::any_of(sessions.begin(), sessions.end(), [](const Session* each) { return each->closed(); });
+}
+
 }  // namespace
 
-// Asks without the GIL until the answer is yes.
+// Asks without the GIL until the answer is yes, as long as all of the worlds are open; at least one is given.
 template <class Ask>
-void wait_until(Session& session, Ask ask) {
+void wait_until(Sessions sessions, Ask ask) {
   const bool signals = in_main_thread();
-  session.require_open();
+  for (const Session* const each : sessions) each->require_open();
   bool done = false;
   {
-    const LetGo without_gil{session.inside()};
-    Patience patience{session.crowded()};
-    while (!session.closed() && !(done = ask())) {
-      session.progress();
+    const Inside others{sessions.subspan(1)};
+    const LetGo without_gil{sessions.front()->inside()};
+    Patience patience{std::any_of(sessions.begin(), sessions.end(), [](const Session* each) { return each->crowded(); })};
+    while (!any_closed(sessions) && !(done = ask())) {
+      for (Session* const each : sessions) each->progress();
       if (!patience.after_look() || !signals) continue;
       const nb::gil_scoped_acquire acquire;
       if (PyErr_CheckSignals() != 0) nb::raise_python_error();
     }
   }
   if (!done) Session::raise_closed();
-  session.sweep();
+  for (Session* const each : sessions) each->sweep();
+}
+
+template <class Ask>
+void wait_until(Session& session, Ask ask) {
+  Session* const one = &session;
+  wait_until(Sessions{&one, 1}, ask);
 }
 
 void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
@@ -107,9 +134,14 @@ void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> oper
   wait_until(session, [&] { return all_complete(operations, first); });
 }
 
-std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
+void wait_for(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {
+  std::size_t first = 0;
+  wait_until(sessions, [&] { return all_complete(operations, first); });
+}
+
+std::size_t wait_for_any(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {
   std::size_t found = 0;
-  wait_until(session, [&] {
+  wait_until(sessions, [&] {
     found = 0;
     while (found < operations.size() && !operations[found]->advance()) ++found;
     return found < operations.size();
@@ -227,14 +259,15 @@ bool look_at(Session& session, Operation& operation) {
   return done;
 }
 
-void look_at_all(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
-  session.require_open();
+void look_at_all(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {
+  for (const Session* const each : sessions) each->require_open();
   {
-    const LetGo without_gil{session.inside()};
+    const Inside others{sessions.subspan(1)};
+    const LetGo without_gil{sessions.front()->inside()};
     for (const auto& each : operations) each->advance();
-    session.progress();
+    for (Session* const each : sessions) each->progress();
   }
-  session.sweep();
+  for (Session* const each : sessions) each->sweep();
 }
 
 }  // namespace isthmus_python

@@ -14,9 +14,13 @@
 
 namespace isthmus_python {
 
+// The worlds of those that are waited for, each once, at least one. All are to be open, and to stay so meanwhile.
+using Sessions = std::span<Session* const>;
+
 void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations);
+void wait_for(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations);
 // The first of them, in their order, that is complete.
-std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Operation>> operations);
+std::size_t wait_for_any(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations);
 // The same for anything that can be asked, without the GIL.
 void wait_for(Session& session, const std::function<bool()>& over);
 // A call of the library that waits for other ranks and cannot be taken back. It is made by a thread of its own, so that a signal ends the
@@ -28,6 +32,6 @@ void call_of_all(
     const std::function<void()>& begins = [] {});
 // One look at an operation, and at those with steps of their own.
 bool look_at(Session& session, Operation& operation);
-void look_at_all(Session& session, std::span<const std::shared_ptr<Operation>> operations);
+void look_at_all(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations);
 
 }  // namespace isthmus_python

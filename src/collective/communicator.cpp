@@ -18,6 +18,7 @@ namespace {
 constexpr std::int32_t kChoiceTag = 1 << 16;
 constexpr std::int32_t kAnswerTag = kChoiceTag + 1;
 constexpr std::int32_t kGroupTag = 1 << 17;
+static_assert(kMostGroupTag <= IST_TAG_MAX - kGroupTag);
 
 // What the first rank tells a member: the ranks of the world follow. lost >= 0: that rank of the parent did not take part, and why.
 struct Answer {
@@ -301,7 +302,7 @@ Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, co
 
 Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
                                                    std::int32_t tag, ContextSource& contexts) {
-  const std::int32_t where = kGroupTag + tag % (1 << 30);
+  const std::int32_t where = kGroupTag + tag;
   Status status;
   std::vector<std::byte> answer;
   if (members.front() == parent.rank()) {

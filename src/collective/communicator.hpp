@@ -141,6 +141,7 @@ inline constexpr std::uint32_t kWorldContext = 0;
 inline constexpr std::uint32_t kSelfContext = 1;  // of every rank with itself
 
 inline constexpr std::int32_t kNoColour = -1;
+inline constexpr std::int32_t kMostGroupTag = (1 << 30) - 1;  // what create_group() takes
 
 // What split() is given; the first rank sorts for all.
 struct Choice {
@@ -155,7 +156,7 @@ Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Ch
 // The same among some ranks of the parent alone, ascending and the same list at each: no other one calls.
 Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, const std::vector<int>& ranks,
                                                   const Choice& choice, ContextSource& contexts, const std::string& what);
-// Collective over `members` alone, ranks of the parent, this one among them; `tag` keeps simultaneous calls apart.
+// Collective over `members` alone, ranks of the parent, this one among them; `tag`, 0 to kMostGroupTag, keeps simultaneous calls apart.
 Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
                                                    std::int32_t tag, ContextSource& contexts);
 

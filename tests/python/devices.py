@@ -29,8 +29,8 @@ class Driver:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0)
         self.use()
         self.fake = hasattr(self.library, "fake_cuda_delay")
-        libc = ctypes.CDLL(None)
-        self.usleep = ctypes.cast(libc.usleep, ctypes.c_void_p)
+        self.libc = ctypes.CDLL(None)
+        self.usleep = ctypes.cast(self.libc.usleep, ctypes.c_void_p)
 
     def use(self):
         """Each thread needs a current context."""
@@ -41,13 +41,25 @@ class Driver:
         if code != 0:
             raise OSError(f"{name} gave {code}")
 
-    def stream(self):
+    def stream(self, blocking=False):
+        """A blocking one is ordered with the default stream, which then waits for it."""
         made = ctypes.c_void_p()
-        self.call("cuStreamCreate", ctypes.byref(made), 1)  # does not wait for the default stream
+        self.call("cuStreamCreate", ctypes.byref(made), 0 if blocking else 1)
         return made.value
 
     def late(self, stream, microseconds):
         self.call("cuLaunchHostFunc", ctypes.c_void_p(stream), self.usleep, ctypes.c_void_p(microseconds))
+
+    def held(self, stream):
+        """The stream goes on when what this gives is called."""
+        gate = ctypes.create_string_buffer(64)  # a sem_t
+        self.libc.sem_init(gate, 0, 0)
+        self.call("cuLaunchHostFunc", ctypes.c_void_p(stream), ctypes.cast(self.libc.sem_wait, ctypes.c_void_p), gate)
+
+        def opens():
+            self.libc.sem_post(gate)
+            self.wait(stream)
+        return opens
 
     def copy(self, to, source, size, stream):
         self.call("cuMemcpyAsync", U64(to), U64(source), ctypes.c_size_t(size), ctypes.c_void_p(stream))
@@ -104,7 +116,7 @@ class InterfaceArray(DeviceArray):
     def __cuda_array_interface__(self):
         answer = {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, self.read_only), "version": self.version,
                   "strides": self.strides}
-        if self.version >= 3:
+        if self.version >= 3 and self.named_stream != "absent":
             answer["stream"] = self.stream if self.named_stream == "own" else self.named_stream
         return answer
 
@@ -134,8 +146,9 @@ class TorchLike:
 
             def __dlpack__(self, **options):
                 self.asked = (*self.asked, options.get("stream"))
-                self.exporter = Exporter(self.address, self.shape, self.dtype, 2)
-                return self.exporter.__dlpack__(**options)
+                # Each as long as the tensor: capsules that are still held have their destructors in it.
+                self.exporters = [*getattr(self, "exporters", ()), Exporter(self.address, self.shape, self.dtype, 2)]
+                return self.exporters[-1].__dlpack__(**options)
 
             def detach(self):
                 return View(self)

@@ -153,6 +153,23 @@ TEST(Comms, AGroupIsMadeByItsMembersAloneInTheOrderOfTheList) {
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
+TEST(Comms, TagsOfGroupsAreDifferentUpToTheLargestAndWhatIsBeyondIsRefused) {
+  const int self = rank();
+  ist_comm group = IST_COMM_NULL;
+  for (const int tag : {-1, 1 << 30, IST_TAG_MAX}) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_comm_create_group(comm(), 1, &self, tag, &group));
+    EXPECT_NE(std::string::npos,
+              std::string(ist_error_text()).find("tag is " + std::to_string(tag) + "; it must be 0 to 1073741823"))
+        << ist_error_text();
+  }
+  const std::vector<int> all = all_ranks();
+  for (const int tag : {0, (1 << 30) - 1}) {
+    IST_OK_OR_FAIL(ist_comm_create_group(comm(), size(), all.data(), tag, &group));
+    expect_members(group, all);
+    IST_OK_OR_FAIL(ist_comm_free(&group));
+  }
+}
+
 TEST(Comms, ErrorsNameTheCommunicator) {
   ist_comm part = IST_COMM_NULL;
   IST_OK_OR_FAIL(ist_comm_split(comm(), 4, 0, &part));

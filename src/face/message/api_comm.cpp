@@ -176,8 +176,9 @@ int ist_comm_create_group(ist_comm comm, int count, const int* ranks, int tag, i
   return ist::create("ist_comm_create_group", comm, created,
                      [&](const ist::InWorld& parent) -> ist::Result<std::unique_ptr<ist::Communicator>> {
                        IST_TRY(ist::check_members(*parent.comm, count, ranks));
-                       if (tag < 0)
-                         return ist::Status{IST_ERR_ARGUMENT, "tag is " + std::to_string(tag) + "; it must be 0 or more"};
+                       if (tag < 0 || tag > ist::kMostGroupTag)
+                         return ist::Status{IST_ERR_ARGUMENT, "tag is " + std::to_string(tag) + "; it must be 0 to " +
+                                                                  std::to_string(ist::kMostGroupTag)};
                        return ist::create_group(*parent.comm, {ranks, ranks + count}, tag, parent.world->contexts());
                      });
 } catch (...) {

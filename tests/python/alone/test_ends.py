@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 
 def test_ctrl_c_ends_a_wait_and_the_request_goes_on(scripts):
     out = scripts.run(1, """
@@ -304,3 +306,61 @@ def test_several_worlds_at_once(scripts):
             print("both")
         """)
     assert out == "both\n"
+
+
+SET_CALLS = ["waitall", "waitany", "waitsome", "testall", "testany", "testsome"]
+
+
+def test_a_complete_request_needs_its_world_no_more(scripts):
+    """The first of a set is of a closed world; the one behind it is waited for in its own."""
+    out = scripts.run(1, f"""
+        import isthmus
+        first, second = isthmus.World(), isthmus.World()
+        done = first.comm.irecv(bytearray(4), 0)
+        first.comm.send(b"done", 0)
+        done.wait()
+        first.close()
+        for name in {SET_CALLS}:
+            into = bytearray(5)
+            later = second.comm.irecv(into, 0)
+            second.comm.send(b"later", 0)
+            found = getattr(isthmus, name)([done, later])
+            later.wait()
+            print(name, found[0].bytes if name.endswith("all") else found[0] if name.endswith("any") else len(found), into.decode())
+            print(len(isthmus.waitall([done, later])), isthmus.waitany([done])[0])
+        """)
+    assert out == "".join(f"{name} {found} later\n2 0\n" for name, found in zip(SET_CALLS, [4, 0, 2] * 2))
+
+
+def test_every_world_of_a_set_must_be_open(scripts):
+    out = scripts.run(1, f"""
+        import isthmus
+        first, second = isthmus.World(), isthmus.World()
+        requests = [world.comm.irecv(bytearray(1), 0) for world in (first, second)]
+        second.close()
+        for name in {SET_CALLS}:
+            for each in (requests, requests[::-1]):
+                try:
+                    getattr(isthmus, name)(each)
+                except isthmus.Error as error:
+                    print(name, error.code_name, "closed" in str(error))
+        first.comm.send(b"1", 0)
+        print(isthmus.waitall(requests[:1])[0].bytes)
+        """)
+    assert out == "".join(f"{name} IST_ERR_HANDLE True\n" * 2 for name in SET_CALLS) + "1\n"
+
+
+@pytest.mark.parametrize("name", ["waitall", "waitany", "waitsome"])
+def test_a_later_world_that_closes_ends_the_wait(scripts, name):
+    out = scripts.run(1, f"""
+        import threading
+        import isthmus
+        first, second = isthmus.World(), isthmus.World()
+        requests = [world.comm.irecv(bytearray(1), 0) for world in (first, second)]
+        threading.Timer(0.2, second.close).start()
+        try:
+            isthmus.{name}(requests)
+        except isthmus.Error as error:
+            print(error.code_name, "closed" in str(error), second.closed)
+        """)
+    assert out == "IST_ERR_HANDLE True True\n"

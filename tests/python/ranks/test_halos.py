@@ -148,6 +148,26 @@ def test_a_sweep_in_two_has_its_interior_before_the_halos_come_and_its_border_be
         assert boxes == ([(2, inner, -1, -1)] if inner > 2 else []) + border
 
 
+def test_an_array_that_names_a_stream_by_now_is_waited_for(comm):
+    """It named none when the halo was made: nothing was pending then."""
+    try:
+        driver = Driver()
+    except OSError as why:
+        pytest.skip(f"not covered here: streams of CUDA ({why})")
+    grid = comm.halo_grid([0, 1], [True, True])
+    before, after = pictures(cut(grid, [3, 4], [(1, 1), (1, 0)]), "i4", 3)
+    array = InterfaceArray(driver, np.full_like(before, POISON))
+    array.named_stream = None
+    exchange = grid.halo([isthmus.HaloField(array, [(1, 1), (1, 0)])])
+    exchange.update()
+    array.named_stream, array.staged = 1, before
+    driver.late(0, 100000)
+    driver.copy(array.address, before.ctypes.data, before.nbytes, 0)
+    exchange.update()
+    assert np.array_equal(array.get(), after)
+    comm.barrier()
+
+
 def test_in_a_stream(comm):
     """Behind work that comes late, without a wait of the processor; two arrays take turns, and bytes of kernels' sides are of the struct's length."""
     try:

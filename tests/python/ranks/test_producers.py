@@ -42,6 +42,105 @@ def test_an_interface_without_stream_means_the_default_one(driver, comm, ring, m
     assert np.array_equal(received, expected)
 
 
+@pytest.mark.parametrize("size", [1, 4097, (1 << 20) + 1])
+@pytest.mark.parametrize("named", [None, "absent"])
+def test_where_no_stream_is_named_nothing_is_waited_for(driver, comm, ring, make_noise, named, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    out, into = InterfaceArray(driver, sent), InterfaceArray(driver, np.bitwise_not(expected))
+    out.named_stream = into.named_stream = named
+    comm.sendrecv(out, ring[0], into, ring[1])  # opens memory and closes what was freed, for which the driver waits until all is idle
+    into.fill(np.bitwise_not(expected))
+    driver.wait(into.stream)
+    comm.barrier()
+    opens = driver.held(driver.stream(blocking=True))  # the default stream waits for it
+    comm.sendrecv(out, ring[0], into, ring[1])
+    opens()
+    assert np.array_equal(into.get(), expected)
+    comm.barrier()
+
+
+def without_stream(driver, data):
+    made = InterfaceArray(driver, data)
+    made.named_stream = None
+    return made
+
+
+def views_and_collective_calls(comm, ring, arrays, opens):
+    mine, theirs = (np.arange(6000, dtype="i4").reshape(100, 60) + 10000 * rank for rank in (comm.rank, ring[1]))
+    out, into, total, everybody = arrays
+    out.shape = into.shape = (100, 20)
+    out.strides = into.strides = (240, 12)
+    comm.sendrecv(out, ring[0], into, ring[1])
+    out.shape = into.shape = (100, 60)
+    out.strides = into.strides = None
+    comm.allreduce(out, total)
+    comm.bcast(everybody)
+    opens()
+    wanted = np.full_like(mine, -1)
+    wanted[:, ::3] = theirs[:, ::3]
+    assert np.array_equal(into.get(), wanted)
+    assert np.array_equal(total.get(), (mine - 10000 * comm.rank) * comm.size + 10000 * sum(range(comm.size)))
+    assert np.array_equal(everybody.get(), mine - 10000 * comm.rank)
+
+
+def test_where_no_stream_is_named_views_and_collective_calls_wait_for_nothing(driver, comm, ring):
+    mine = np.arange(6000, dtype="i4").reshape(100, 60) + 10000 * comm.rank
+    before = [mine, np.full_like(mine, -1), np.full_like(mine, -1), mine * (comm.rank == 0)]
+    arrays = [without_stream(driver, data) for data in before]
+    # Kernels are loaded and memory is opened before, for which the driver waits until all streams are idle.
+    views_and_collective_calls(comm, ring, arrays, lambda: None)
+    for array, data in zip(arrays, before):
+        array.fill(data)
+        driver.wait(array.stream)
+    comm.barrier()
+    views_and_collective_calls(comm, ring, arrays, driver.held(driver.stream(blocking=True)))
+    comm.barrier()
+
+
+def test_persistent_requests_ask_again_whether_a_stream_is_named(driver, comm, ring):
+    out, into = InterfaceArray(driver, np.zeros(5000)), np.empty(5000)
+    out.named_stream = None
+    request = comm.send_init(out, ring[0], 91)
+    for turn, named in enumerate([None, 1, None, 1]):
+        into[:] = -1
+        out.named_stream = named
+        late_in(driver, out, np.full(5000, 10.0 * turn + comm.rank), 0)
+        if named is None:
+            driver.wait(0)
+        request.start()
+        comm.recv(into, ring[1], 91)
+        request.wait()
+        assert np.array_equal(into, np.full(5000, 10.0 * turn + ring[1]))
+
+
+@pytest.mark.parametrize("size", [1, 4097, (1 << 20) + 1])
+def test_numbas_arrays_without_stream_are_waited_for_in_the_default_one(driver, comm, ring, make_noise, size):
+    """Into which Numba launches kernels, of which its array then says nothing."""
+    class DeviceNDArray(InterfaceArray):
+        __module__ = "numba.cuda.cudadrv.devicearray"
+
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    out, received = DeviceNDArray(driver, np.bitwise_not(sent)), np.bitwise_not(expected)
+    out.named_stream = None
+    late_in(driver, out, sent, 0)
+    comm.sendrecv(out, ring[0], received, ring[1])
+    assert np.array_equal(received, expected)
+
+
+@pytest.mark.parametrize("size", [1, 4097, (1 << 20) + 1])
+def test_arrays_of_heaps_are_waited_for_in_the_default_stream(driver, comm, ring, make_noise, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    received = np.bitwise_not(expected)
+    with comm.heap("cuda", 4 << 20, device=0) as heap:  # whose default stream the test fills
+        array = heap.array(size, "u1")
+        heap.put(array, np.bitwise_not(sent), heap.pe)
+        heap.barrier()
+        driver.late(0, 100000)
+        driver.copy(array.address, sent.ctypes.data, size, 0)
+        comm.sendrecv(array, ring[0], received, ring[1])
+        assert np.array_equal(received, expected)
+
+
 @pytest.fixture
 def torch(driver, monkeypatch):
     made = TorchLike(driver)
