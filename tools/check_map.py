@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MAP.md tells the truth: every path in it exists, every room is in it, and the route's steps can be walked.
 
-A path is a word in back quotes that has a slash or a source file's ending. In the section whose heading has the word
+A path is a word in back quotes that has a slash or a source file's ending. No table has two rows of one path. In the section whose heading has the word
 "route", each numbered step names at least one file, and a call in back quotes such as `post()` occurs in one of them.
 """
 import re
@@ -51,6 +51,20 @@ def check_rooms(text):
             yield f"room src/{room}/ is not mentioned"
 
 
+def check_rows(text):
+    """A table tells of each thing once: two rows of one are what a merge has left."""
+    seen = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("|"):
+            seen = {}
+            continue
+        first = QUOTED.match(line[1:].strip())
+        if first and first[1] in seen:
+            yield f"line {number}: `{first[1]}` has a row in line {seen[first[1]]} already; make one row of both"
+        elif first:
+            seen[first[1]] = number
+
+
 def route_steps(text):
     """The numbered items of the route's section, as (number, text)."""
     section = re.search(r"^#+[^\n]*\broute\b[^\n]*\n(.*?)(?=^#|\Z)", text, re.M | re.S | re.I)
@@ -87,7 +101,7 @@ def main():
         print("check_map: MAP.md does not exist")
         return 1
     text = path.read_text()
-    faults = [fault for check in (check_paths, check_rooms, check_route) for fault in check(text)]
+    faults = [fault for check in (check_paths, check_rooms, check_rows, check_route) for fault in check(text)]
     for fault in faults:
         print(f"check_map: {fault}")
     print(f"check_map: {len(faults)} fault(s)" if faults else f"check_map: true, {len(route_steps(text))} steps")

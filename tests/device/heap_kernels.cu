@@ -88,6 +88,29 @@ __global__ void grid_kernel(ist_team_view view, Places places, std::uint32_t epo
   }
 }
 
+__global__ void replayed_kernel(ist_team_view view, Places places, Result* result) {
+  constexpr std::uint32_t kPlane = kRoom / 8;
+  const Block crew;
+  const int right = (view.pe + 1) % view.pes, left = (view.pe + view.pes - 1) % view.pes;
+  // After a replay that went wrong no other one waits for its deadline.
+  if (__syncthreads_or(*static_cast<const volatile int*>(&result->status)) != 0) return;
+  const std::uint64_t before = *static_cast<const volatile std::uint64_t*>(&places.words[0]);
+  Meeting<Block> meeting(crew, view);
+  for (std::uint64_t n = before + 1; n <= before + kMeetings; ++n) {
+    // Two planes, as of grid_kernel().
+    auto* const plane = reinterpret_cast<std::uint64_t*>(places.data + (4 + n % 2) * kRoom);
+    for (std::uint32_t i = crew.thread; i < kPlane; i += crew.threads)
+      peer_ptr(view, plane, right)[i] = mixed(static_cast<std::uint64_t>(view.pe) + 1, n, i);
+    if (fails(result, meeting.meet(kDeadline))) return;
+    // What another thread of the left neighbour's put.
+    for (std::uint32_t i = crew.threads - 1 - crew.thread; i < kPlane; i += crew.threads)
+      if (static_cast<const volatile std::uint64_t*>(plane)[i] != mixed(static_cast<std::uint64_t>(left) + 1, n, i))
+        atomicAdd_system(&result->wrong, 1ULL);
+  }
+  // All have read it before they met.
+  if (crew.thread == 0) places.words[0] = before + kMeetings;
+}
+
 __global__ void wait_for_host_kernel(ist_team_view view, Places places, std::uint32_t epochs, Result* result) {
   const Block crew;
   const int other = 1 - view.pe;
@@ -199,6 +222,26 @@ Found meet_as_grids(const ist_team_view& view, int device, const Places& places,
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
     const Launch launch = launch_grid(grid_kernel, kBlocks, 256, 0, stream, 0, view, places, epochs, result);
     if (!launch.ok()) refused = launch.text;
+  });
+}
+
+Found meet_in_replays(const ist_team_view& view, int device, const Places& places, std::uint32_t replays) {
+  return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
+    const auto fine = [&](cudaError_t error, const char* call) {
+      if (error != cudaSuccess && refused.empty()) refused = std::string(call) + ": " + cudaGetErrorString(error);
+      return error == cudaSuccess;
+    };
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t ready = nullptr;
+    if (!fine(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture")) return;
+    replayed_kernel<<<1, 256, 0, stream>>>(view, places, result);
+    if (!fine(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture")) return;
+    if (fine(cudaGraphInstantiateWithFlags(&ready, graph, 0), "cudaGraphInstantiateWithFlags")) {
+      for (std::uint32_t n = 0; n < replays && refused.empty(); ++n) fine(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
+      fine(cudaStreamSynchronize(stream), "cudaStreamSynchronize of the replays");
+      fine(cudaGraphExecDestroy(ready), "cudaGraphExecDestroy");
+    }
+    fine(cudaGraphDestroy(graph), "cudaGraphDestroy");
   });
 }
 

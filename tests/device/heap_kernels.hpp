@@ -45,6 +45,10 @@ Found exchange_until_told(const ist_team_view& view, int device, const Places& p
                           std::uint32_t epochs, Told* told);
 // A grid whose blocks put to the right, and meet with all PEs.
 Found meet_as_grids(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
+// A block that puts planes to the right and meets with all PEs, kMeetings times in a kernel, which is captured into a graph once and replayed so
+// often. Which plane is which it reads from its own word 0, where nothing else is to write, since a replay has the arguments of the capture.
+constexpr std::uint32_t kMeetings = 3;
+Found meet_in_replays(const ist_team_view& view, int device, const Places& places, std::uint32_t replays);
 // kAdders threads add 1 to the word behind that of exchange(), at every PE, so often.
 constexpr unsigned kAdders = 64;
 Found add_everywhere(const ist_team_view& view, int device, const Places& places, std::uint32_t times);

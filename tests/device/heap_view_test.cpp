@@ -95,6 +95,26 @@ TEST_F(HeapView, MeetsAMillionTimes) {
   }));
 }
 
+// Barriers of a block in a graph, which is captured once and replayed, by as many GPUs as there are, up to four.
+TEST_F(HeapView, MeetsInEveryReplayOfAGraph) {
+  const int pes = std::min(heap_kernels::devices(), 4);
+  const std::uint32_t replays = shorter(100);
+  expect_all(run_ranks(pes, "host,cuda", [&](const Here& here) {
+    Symmetric symmetric;
+    if (!symmetric.made(here)) return 50;
+    const auto& [heap, view, places] = symmetric;
+    int wrong = wrong_in(here, "replays", meet_in_replays(view, here.rank, places, replays));
+    // A second graph goes on where the first one has ended; each replay counted.
+    wrong += wrong_in(here, "replays of a second graph", meet_in_replays(view, here.rank, places, replays));
+    std::uint64_t met = 0;
+    if (ist_heap_get(heap, ist_host(&met), places.words, sizeof met, here.rank) != IST_OK ||
+        met != std::uint64_t{2} * replays * heap_kernels::kMeetings)
+      ++wrong;
+    ist_heap last = heap;
+    return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
+  }));
+}
+
 // Until this PE's own word says so; false, and it is told, where it does not within 10 s.
 bool comes(const Here& here, ist_heap heap, const std::uint64_t* word, std::int64_t value) {
   const auto end = Clock::now() + std::chrono::seconds(10);

@@ -19,6 +19,7 @@ extern "C" __global__ void step(const __grid_constant__ ist_window_view window, 
   if (crew.thread == 0) status = wait_until(window, mine, Compare::greater_equal, round, 1000000000);
   get(crew, window, peer_ptr(window, 8192, window.pe), 0, 4096, right);
   if (crew.thread == 0 && atomic_fetch_add<uint64_t>(window, flag + 8, 1, right) == 7) p<float>(window, flag + 16, 1, right);
+  if (crew.thread == 1 && atomic_fetch_inc<uint64_t>(window, flag + 24, right) == 7) atomic_inc<uint32_t>(window, flag + 32, right);
   if (agreed(crew, status) != Status::ok && crew.thread == 0) *ended = status;
 }
 '''

@@ -130,6 +130,9 @@ TEST(Windows, CallsOfKernelsReachThePlacesThatTheyName) {
   atomic_or<std::uint32_t>(view, there, 3, right());
   atomic_xor<std::uint32_t>(view, there, 1, right());
   EXPECT_EQ(6U, atomic_fetch<std::uint32_t>(view, there, right()));
+  atomic_inc<std::uint32_t>(view, there, right());
+  EXPECT_EQ(7U, atomic_fetch_inc<std::uint32_t>(view, there, right()));
+  EXPECT_EQ(8U, atomic_fetch<std::uint32_t>(view, there, right()));
   // A word that nobody writes: the deadline ends it.
   EXPECT_EQ(Status::late, wait_until(view, peer_ptr<std::uint64_t>(view, word(rank(), 9), rank()), Compare::not_equal,
                                      std::uint64_t{0}, 20000000));

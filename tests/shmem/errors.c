@@ -91,6 +91,14 @@ static void wrong(const char* what, long* heap, int last) {
     shmem_ctx_destroy(context);
     shmem_ctx_long_p(context, heap, 1, 0);
   }
+  if (strncmp(what, "gone_in_", 8) == 0 && shmem_ctx_create(0, &context) == 0) { /* calls that name no PE */
+    shmem_ctx_destroy(context);
+    if (is(what, "gone_in_fence")) shmem_ctx_fence(context);
+    if (is(what, "gone_in_quiet")) shmem_ctx_quiet(context);
+    if (is(what, "gone_in_pe_quiet")) shmem_ctx_pe_quiet(context, NULL, 0);
+    if (is(what, "gone_in_session_start")) shmem_ctx_session_start(context, 0, NULL, 0);
+    if (is(what, "gone_in_session_stop")) shmem_ctx_session_stop(context);
+  }
   if (is(what, "team_context") && shmem_team_create_ctx(SHMEM_TEAM_WORLD, 0, &context) == 0)
     shmem_ctx_long_g(context, heap, last + 1);
   if (is(what, "signal")) shmem_putmem_signal(heap, &stack, 8, (uint64_t*)heap, 1, 9, 0);

@@ -39,6 +39,9 @@ expect 1 "shmem_long_wait_until: .* not symmetric" wait
 expect 1 "shmem_long_test: the comparison is 17" compare
 expect 1 "shmem_ctx_long_p: the context is SHMEM_CTX_INVALID" context
 expect 1 "shmem_ctx_long_p: the context was destroyed before" destroyed_context
+for call in fence quiet pe_quiet session_start session_stop; do
+  expect 1 "PE 2: shmem_ctx_$call: the context was destroyed before" gone_in_$call
+done
 expect 1 "shmem_ctx_long_g: PE 3 was named; the context's team has PEs 0 to 2" team_context
 expect 1 "shmem_putmem_signal: the signal's operation is 9" signal
 expect 1 "shmem_free: .* not symmetric" free

@@ -1,5 +1,6 @@
 /* Setup, memory and locks. */
 #include <math.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -149,6 +150,25 @@ static void old_addresses(void) {
   shmemx_set_error_handler(usual);
 }
 
+/* Nobody goes on before all have come, and what each stored into its own memory before is there; with a straggler each time. */
+static void all_meet(void) {
+  long* const round = (long*)shmem_calloc(1, sizeof(long));
+  for (long n = 1; n <= 100; ++n) {
+    if (n % 10 == 0 && me == n / 10 % pes) usleep(2000);
+    *round = n;
+    if (n % 2 == 0)
+      shmem_sync_all();
+    else
+      shmem_barrier_all();
+    for (int pe = 0; pe < pes; ++pe) {
+      const long found = shmem_long_g(round, pe);
+      CHECK(found == n || found == n + 1); /* who has met all may be one ahead, and no more */
+    }
+  }
+  shmem_sync_all();
+  shmem_free(round);
+}
+
 /* Tickets begin again behind the last one. */
 static void tickets_without_end(void) {
   long* const lock = (long*)memory(sizeof(long));
@@ -250,6 +270,7 @@ int main(void) {
   growth();
   too_much();
   old_addresses();
+  all_meet();
   locks();
   tickets_without_end();
   return done();

@@ -129,6 +129,8 @@ static void what_there_is_not(void) {
   shmem_ctx_quiet(SHMEM_CTX_INVALID);
   shmem_ctx_fence(SHMEM_CTX_INVALID);
   shmem_ctx_pe_quiet(SHMEM_CTX_INVALID, NULL, 1);
+  shmem_ctx_session_start(SHMEM_CTX_INVALID, 0, NULL, 0);
+  shmem_ctx_session_stop(SHMEM_CTX_INVALID);
 }
 
 static void contexts(long* there) {

@@ -1,6 +1,8 @@
 // The algorithms of isthmus/device.cuh on threads of the processor: packets, signals, barriers; data that says which epoch it is of.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -194,6 +196,20 @@ TEST(InKernelBarrier, OneAfterTheOtherWithTheirNumberInARegister) {
     }
   });
   EXPECT_EQ(0, ahead.load());
+}
+
+// A misuse by one thread is no deadline that has passed, and a death is worse than both.
+TEST(InKernelWaits, TellEveryThreadOfACrewTheWorstThatOneMet) {
+  const std::array all{Status::ok, Status::late, Status::misuse, Status::peer_dead};  // from good to worst
+  const Team team(1);
+  std::atomic<int> wrong{0};
+  team.play({1, 3}, [&](const Player& crew, const ist_team_view&) {
+    for (std::size_t n = 0; n < all.size() * all.size() * all.size(); ++n) {
+      const std::array met{n % all.size(), n / all.size() % all.size(), n / all.size() / all.size()};
+      if (agreed(crew, all[met[crew.thread]]) != all[*std::max_element(met.begin(), met.end())]) ++wrong;
+    }
+  });
+  EXPECT_EQ(0, wrong.load());
 }
 
 TEST(InKernelWaits, EndAtTheirDeadlineAndWhenAPeHasDied) {

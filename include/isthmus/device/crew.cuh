@@ -67,10 +67,12 @@ template <>
 inline constexpr bool kIsGrid<Grid> = true;
 #endif
 
-// All threads (of a block) learn the worst that any of them met; a meeting. Where one of them met something:
+// All threads (of a block) learn the worst that any of them met; meetings. Where one of them met something. A death is the worst, since it ends
+// the team whatever else there was; a misuse is worse than a deadline, which passes for those that wait beside who misused the call.
 template <class Crew>
 IST_DEVICE_CODE Status worst(const Crew& crew, Status mine) {
-  return crew.any(mine == Status::peer_dead) ? Status::peer_dead : Status::late;
+  if (crew.any(mine == Status::peer_dead)) return Status::peer_dead;
+  return crew.any(mine == Status::misuse) ? Status::misuse : Status::late;
 }
 template <class Crew>
 IST_DEVICE_CODE Status agreed(const Crew& crew, Status mine) {

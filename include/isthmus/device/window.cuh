@@ -125,6 +125,15 @@ IST_DEVICE_WINDOW_ATOMIC(or, or)
 IST_DEVICE_WINDOW_ATOMIC(xor, xor)
 #undef IST_DEVICE_WINDOW_ATOMIC
 
+template <class T>
+IST_DEVICE_CODE T atomic_fetch_inc(const ist_window_view& window, std::uint64_t offset, int pe) {
+  return atomic_fetch_add(window, offset, T{1}, pe);
+}
+template <class T>
+IST_DEVICE_CODE void atomic_inc(const ist_window_view& window, std::uint64_t offset, int pe) {
+  atomic_add(window, offset, T{1}, pe);
+}
+
 }  // namespace ist::device
 
 #endif

@@ -59,12 +59,11 @@ bool usable(shmem_ctx_t context) {
 
 bool to_world(const char* call, shmem_ctx_t context, int& pe) {
   if (context == SHMEM_CTX_DEFAULT) return true;
-  if (!usable(context)) {
-    fail(call, context == SHMEM_CTX_INVALID
-                   ? "the context is SHMEM_CTX_INVALID; make one by shmem_ctx_create, and look at what it returns"
-                   : "the context was destroyed before");
+  if (context == SHMEM_CTX_INVALID) {
+    fail(call, "the context is SHMEM_CTX_INVALID; make one by shmem_ctx_create, and look at what it returns");
     return false;
   }
+  if (!is_there(call, context)) return false;
   if (pe < 0 || pe >= context->group.size) {
     fail(call, "PE " + std::to_string(pe) + " was named; the context's team has PEs 0 to " +
                    std::to_string(context->group.size - 1));
@@ -72,6 +71,13 @@ bool to_world(const char* call, shmem_ctx_t context, int& pe) {
   }
   pe = context->group.at(pe);
   return true;
+}
+
+bool is_there(const char* call, shmem_ctx_t context) {
+  if (context == SHMEM_CTX_INVALID) return false;
+  if (context == SHMEM_CTX_DEFAULT || usable(context)) return true;
+  fail(call, "the context was destroyed before");
+  return false;
 }
 
 void destroy_context(shmem_ctx_t context) {
@@ -87,16 +93,23 @@ void destroy_context(shmem_ctx_t context) {
 using namespace ist::shmem;
 extern "C" {
 
-int pshmem_ctx_create(long options, shmem_ctx_t* context) { return create(SHMEM_TEAM_WORLD, options, context); }
+int pshmem_ctx_create(long options, shmem_ctx_t* context) {
+  return guarded("shmem_ctx_create", -1, [&] { return create(SHMEM_TEAM_WORLD, options, context); });
+}
 SHMEM_ALSO(ctx_create);
-int pshmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t* context) { return create(team, options, context); }
+int pshmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t* context) {
+  return guarded("shmem_team_create_ctx", -1, [&] { return create(team, options, context); });
+}
 SHMEM_ALSO(team_create_ctx);
 void pshmem_ctx_destroy(shmem_ctx_t context) {
-  if (context == SHMEM_CTX_INVALID) return;
-  if (usable(context))
-    destroy_context(context);
-  else
-    fail("shmem_ctx_destroy", "the context is SHMEM_CTX_DEFAULT, or was destroyed before; destroy what was created, once");
+  constexpr const char* kCall = "shmem_ctx_destroy";
+  guarded(kCall, [&] {
+    if (context == SHMEM_CTX_INVALID) return;
+    if (usable(context))
+      destroy_context(context);
+    else
+      fail(kCall, "the context is SHMEM_CTX_DEFAULT, or was destroyed before; destroy what was created, once");
+  });
 }
 SHMEM_ALSO(ctx_destroy);
 int pshmem_ctx_get_team(shmem_ctx_t context, shmem_team_t* team) {
@@ -106,8 +119,12 @@ int pshmem_ctx_get_team(shmem_ctx_t context, shmem_team_t* team) {
 }
 SHMEM_ALSO(ctx_get_team);
 // A hint that operations will be many; each is done at once here.
-void pshmem_ctx_session_start(shmem_ctx_t, long, const shmem_ctx_session_config_t*, long) {}
+void pshmem_ctx_session_start(shmem_ctx_t context, long, const shmem_ctx_session_config_t*, long) {
+  guarded("shmem_ctx_session_start", [&] { is_there("shmem_ctx_session_start", context); });
+}
 SHMEM_ALSO(ctx_session_start);
-void pshmem_ctx_session_stop(shmem_ctx_t) {}
+void pshmem_ctx_session_stop(shmem_ctx_t context) {
+  guarded("shmem_ctx_session_stop", [&] { is_there("shmem_ctx_session_stop", context); });
+}
 SHMEM_ALSO(ctx_session_stop);
 }

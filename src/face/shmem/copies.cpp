@@ -161,33 +161,42 @@ void put_signal(const char* call, shmem_ctx_t context, const Sent& sent, const S
   send(call, pe, place, signal);
 }
 
+namespace {
+void signal_from(const char* call, shmem_ctx_t context, int pe, const Signal& signal) {
+  guarded(call, [&] {
+    if (to_world(call, context, pe)) send_signal(call, pe, signal);
+  });
+}
+}  // namespace
+
 }  // namespace ist::shmem
 
 using namespace ist::shmem;
 extern "C" {
 
-std::uint64_t pshmem_signal_fetch(const std::uint64_t* word) { return own_word("shmem_signal_fetch", word).look(); }
+std::uint64_t pshmem_signal_fetch(const std::uint64_t* word) {
+  return guarded("shmem_signal_fetch", 0, [&] { return own_word("shmem_signal_fetch", word).look(); });
+}
 SHMEM_ALSO(signal_fetch);
 std::uint64_t pshmem_signal_wait_until(std::uint64_t* word, int compare, std::uint64_t value) {
-  return wait_for_word("shmem_signal_wait_until", word, compare, value);
+  return guarded("shmem_signal_wait_until", 0,
+                 [&] { return wait_for_word("shmem_signal_wait_until", word, compare, value); });
 }
 SHMEM_ALSO(signal_wait_until);
 void pshmem_ctx_signal_add(shmem_ctx_t context, std::uint64_t* word, std::uint64_t value, int pe) {
-  if (to_world("shmem_ctx_signal_add", context, pe))
-    send_signal("shmem_ctx_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD});
+  signal_from("shmem_ctx_signal_add", context, pe, {word, value, SHMEM_SIGNAL_ADD});
 }
 SHMEM_ALSO(ctx_signal_add);
 void pshmem_signal_add(std::uint64_t* word, std::uint64_t value, int pe) {
-  send_signal("shmem_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD});
+  signal_from("shmem_signal_add", SHMEM_CTX_DEFAULT, pe, {word, value, SHMEM_SIGNAL_ADD});
 }
 SHMEM_ALSO(signal_add);
 void pshmem_ctx_signal_set(shmem_ctx_t context, std::uint64_t* word, std::uint64_t value, int pe) {
-  if (to_world("shmem_ctx_signal_set", context, pe))
-    send_signal("shmem_ctx_signal_set", pe, {word, value, SHMEM_SIGNAL_SET});
+  signal_from("shmem_ctx_signal_set", context, pe, {word, value, SHMEM_SIGNAL_SET});
 }
 SHMEM_ALSO(ctx_signal_set);
 void pshmem_signal_set(std::uint64_t* word, std::uint64_t value, int pe) {
-  send_signal("shmem_signal_set", pe, {word, value, SHMEM_SIGNAL_SET});
+  signal_from("shmem_signal_set", SHMEM_CTX_DEFAULT, pe, {word, value, SHMEM_SIGNAL_SET});
 }
 SHMEM_ALSO(signal_set);
 }

@@ -72,12 +72,17 @@ inline bool on_hosts() { return !hot.devices.load(std::memory_order_relaxed); }
     get_elsewhere(call, dest, source, bytes, pe, false);
 }
 
+// By itself, so that what is usual needs no stack.
+template <class T>
+[[gnu::noinline]] void put_one_elsewhere(const char* call, T* dest, T value, int pe) {
+  put_elsewhere(call, dest, &value, sizeof value, pe);
+}
 template <class T>
 [[gnu::always_inline]] inline void put_one(const char* call, shmem_ctx_t context, T* dest, T value, int pe) {
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
   std::byte* const to = reach_directly(dest, sizeof value, pe);
   if (to == nullptr) [[unlikely]]
-    put_elsewhere(call, dest, &value, sizeof value, pe);
+    put_one_elsewhere(call, dest, value, pe);
   else if constexpr (std::is_integral_v<T>)
     __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELAXED);
   else

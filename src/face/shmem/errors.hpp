@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 namespace ist::shmem {
 
@@ -16,5 +17,28 @@ namespace ist::shmem {
 void remember(const std::string& cause);
 // What ist_ call `code` came from said, if it is an error: then true.
 [[gnu::cold]] bool failed(const char* call, int code);
+// In the handler of what left that call as an exception, such as memory that has run out: then it cannot go on, either. What the program's
+// own handler throws goes on to the program.
+[[gnu::cold]] void caught(const char* call);
+
+// Every C call that may throw is made of one of these, or ends in caught() by itself: no exception comes to a program of C. Of those that
+// return something `otherwise` is that, where they cannot go on.
+template <class What>
+[[gnu::always_inline]] inline void guarded(const char* call, const What& what) {
+  try {
+    what();
+  } catch (...) {
+    caught(call);
+  }
+}
+template <class Otherwise, class What>
+[[gnu::always_inline]] inline std::invoke_result_t<What> guarded(const char* call, Otherwise otherwise, const What& what) {
+  try {
+    return what();
+  } catch (...) {
+    caught(call);
+    return otherwise;
+  }
+}
 
 }  // namespace ist::shmem

@@ -41,9 +41,15 @@ def definitions(group):
         for ctx, name in forms(row):
             routine = ("ctx_" if ctx else "") + expand(row.name, name)
             body = expand(row.body, name).replace("CALL", f'"shmem_{routine}"').replace("CTX", "ctx" if ctx else "SHMEM_CTX_DEFAULT")
-            lines.append(f"{signature(row, ctx, name, 'pshmem_')} {{ {body}; }}")
+            lines.append(f"{signature(row, ctx, name, 'pshmem_')} try {{ {body}; }} catch (...) {{ {otherwise(row, name, routine)} }}")
             lines.append(f"SHMEM_ALSO({routine});")
     return "\n".join(lines + ["}", ""])
+
+
+def otherwise(row, name, routine):
+    """What is done where the body throws, which no program of C can catch: as guarded() of errors.hpp has it."""
+    caught = f'caught("shmem_{routine}");'
+    return caught if row.ret == "void" else f"{caught} return {row.otherwise};"
 
 
 def distinct(row):

@@ -77,10 +77,16 @@ void clear(long* lock) {
 using namespace ist::shmem;
 extern "C" {
 
-void pshmem_set_lock(long* lock) { set(lock); }
+void pshmem_set_lock(long* lock) {
+  guarded("shmem_set_lock", [&] { set(lock); });
+}
 SHMEM_ALSO(set_lock);
-void pshmem_clear_lock(long* lock) { clear(lock); }
+void pshmem_clear_lock(long* lock) {
+  guarded("shmem_clear_lock", [&] { clear(lock); });
+}
 SHMEM_ALSO(clear_lock);
-int pshmem_test_lock(long* lock) { return test(lock); }
+int pshmem_test_lock(long* lock) {
+  return guarded("shmem_test_lock", 1, [&] { return test(lock); });
+}
 SHMEM_ALSO(test_lock);
 }

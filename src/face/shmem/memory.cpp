@@ -164,45 +164,7 @@ void* zeroed_on(const char* call, int kind, std::size_t count, std::size_t size)
   return allocate_on(call, kind, {bytes, 0, true});
 }
 
-}  // namespace
-
-void forget_sizes() {
-  const std::lock_guard lock(sizes_mutex());
-  sizes().clear();
-}
-
-}  // namespace ist::shmem
-
-using namespace ist::shmem;
-extern "C" {
-
-void* pshmem_malloc(std::size_t size) { return allocate("shmem_malloc", {size}); }
-SHMEM_ALSO(malloc);
-void* pshmem_malloc_with_hints(std::size_t size, long) { return allocate("shmem_malloc_with_hints", {size}); }
-SHMEM_ALSO(malloc_with_hints);
-void pshmem_free(void* address) { release("shmem_free", address); }
-SHMEM_ALSO(free);
-void* pshmem_realloc(void* address, std::size_t size) { return resize("shmem_realloc", address, size); }
-SHMEM_ALSO(realloc);
-void* pshmem_align(std::size_t alignment, std::size_t size) { return align("shmem_align", alignment, size); }
-SHMEM_ALSO(align);
-void* pshmem_calloc(std::size_t count, std::size_t size) { return zeroed_on("shmem_calloc", SHMEMX_KIND_HOST, count, size); }
-SHMEM_ALSO(calloc);
-
-void* shmalloc(std::size_t size) { return allocate("shmalloc", {size}); }
-void shfree(void* address) { release("shfree", address); }
-void* shrealloc(void* address, std::size_t size) { return resize("shrealloc", address, size); }
-void* shmemalign(std::size_t alignment, std::size_t size) { return align("shmemalign", alignment, size); }
-
-void* shmemx_malloc_on(int kind, std::size_t size) { return allocate_on("shmemx_malloc_on", kind, {size}); }
-void* shmemx_calloc_on(int kind, std::size_t count, std::size_t size) {
-  return zeroed_on("shmemx_calloc_on", kind, count, size);
-}
-void* shmemx_align_on(int kind, std::size_t alignment, std::size_t size) {
-  return align_on("shmemx_align_on", kind, alignment, size);
-}
-
-int shmemx_opencl_buffer(const void* address, void** memory, std::size_t* offset) {
+int opencl_buffer(const void* address, void** memory, std::size_t* offset) {
   constexpr const char* kCall = "shmemx_opencl_buffer";
   if (memory != nullptr) *memory = nullptr;
   const Place place = find(kCall, address, 1, hot.pe);
@@ -218,5 +180,69 @@ int shmemx_opencl_buffer(const void* address, void** memory, std::size_t* offset
   *memory = reinterpret_cast<void*>(own.object);
   *offset = own.offset;
   return 0;
+}
+
+}  // namespace
+
+void forget_sizes() {
+  const std::lock_guard lock(sizes_mutex());
+  sizes().clear();
+}
+
+}  // namespace ist::shmem
+
+using namespace ist::shmem;
+extern "C" {
+
+void* pshmem_malloc(std::size_t size) {
+  return guarded("shmem_malloc", nullptr, [&] { return allocate("shmem_malloc", {size}); });
+}
+SHMEM_ALSO(malloc);
+void* pshmem_malloc_with_hints(std::size_t size, long) {
+  return guarded("shmem_malloc_with_hints", nullptr, [&] { return allocate("shmem_malloc_with_hints", {size}); });
+}
+SHMEM_ALSO(malloc_with_hints);
+void pshmem_free(void* address) {
+  guarded("shmem_free", [&] { release("shmem_free", address); });
+}
+SHMEM_ALSO(free);
+void* pshmem_realloc(void* address, std::size_t size) {
+  return guarded("shmem_realloc", nullptr, [&] { return resize("shmem_realloc", address, size); });
+}
+SHMEM_ALSO(realloc);
+void* pshmem_align(std::size_t alignment, std::size_t size) {
+  return guarded("shmem_align", nullptr, [&] { return align("shmem_align", alignment, size); });
+}
+SHMEM_ALSO(align);
+void* pshmem_calloc(std::size_t count, std::size_t size) {
+  return guarded("shmem_calloc", nullptr, [&] { return zeroed_on("shmem_calloc", SHMEMX_KIND_HOST, count, size); });
+}
+SHMEM_ALSO(calloc);
+
+void* shmalloc(std::size_t size) {
+  return guarded("shmalloc", nullptr, [&] { return allocate("shmalloc", {size}); });
+}
+void shfree(void* address) {
+  guarded("shfree", [&] { release("shfree", address); });
+}
+void* shrealloc(void* address, std::size_t size) {
+  return guarded("shrealloc", nullptr, [&] { return resize("shrealloc", address, size); });
+}
+void* shmemalign(std::size_t alignment, std::size_t size) {
+  return guarded("shmemalign", nullptr, [&] { return align("shmemalign", alignment, size); });
+}
+
+void* shmemx_malloc_on(int kind, std::size_t size) {
+  return guarded("shmemx_malloc_on", nullptr, [&] { return allocate_on("shmemx_malloc_on", kind, {size}); });
+}
+void* shmemx_calloc_on(int kind, std::size_t count, std::size_t size) {
+  return guarded("shmemx_calloc_on", nullptr, [&] { return zeroed_on("shmemx_calloc_on", kind, count, size); });
+}
+void* shmemx_align_on(int kind, std::size_t alignment, std::size_t size) {
+  return guarded("shmemx_align_on", nullptr, [&] { return align_on("shmemx_align_on", kind, alignment, size); });
+}
+
+int shmemx_opencl_buffer(const void* address, void** memory, std::size_t* offset) {
+  return guarded("shmemx_opencl_buffer", -1, [&] { return opencl_buffer(address, memory, offset); });
 }
 }

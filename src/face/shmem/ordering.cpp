@@ -33,9 +33,12 @@ bool sync_in_call(const char* call, const Group& group) {
   const InCall in{call, group};
   return in && sync(call, group);
 }
+void sync_set(const char* call, int start, int log_stride, int size, const long* words) {
+  if (const Group group = active_group(call, start, log_stride, size, words); group.size > 0) sync_in_call(call, group);
+}
 // Of those PEs, and as quickly of all.
 void quiet_with(const char* call, shmem_ctx_t context, const int* pes, std::size_t count) {
-  if (context == SHMEM_CTX_INVALID) return;
+  if (!is_there(call, context)) return;
   for (std::size_t i = 0; i < count; ++i)
     if (int pe = pes[i]; !to_world(call, context, pe) || !check_pe(call, pe)) return;
   if (count > 0) quiet(call);
@@ -47,39 +50,59 @@ void quiet_with(const char* call, shmem_ctx_t context, const int* pes, std::size
 using namespace ist::shmem;
 extern "C" {
 
-void pshmem_fence() { fence(); }
+void pshmem_fence() {
+  guarded("shmem_fence", [] { fence(); });
+}
 SHMEM_ALSO(fence);
-void pshmem_ctx_fence(shmem_ctx_t) { fence("shmem_ctx_fence"); }
+void pshmem_ctx_fence(shmem_ctx_t context) {
+  guarded("shmem_ctx_fence", [&] {
+    if (is_there("shmem_ctx_fence", context)) fence("shmem_ctx_fence");
+  });
+}
 SHMEM_ALSO(ctx_fence);
-void pshmem_quiet() { quiet(); }
+void pshmem_quiet() {
+  guarded("shmem_quiet", [] { quiet(); });
+}
 SHMEM_ALSO(quiet);
-void pshmem_ctx_quiet(shmem_ctx_t) { quiet("shmem_ctx_quiet"); }
+void pshmem_ctx_quiet(shmem_ctx_t context) {
+  guarded("shmem_ctx_quiet", [&] {
+    if (is_there("shmem_ctx_quiet", context)) quiet("shmem_ctx_quiet");
+  });
+}
 SHMEM_ALSO(ctx_quiet);
-void pshmem_pe_quiet(const int* pes, size_t count) { quiet_with("shmem_pe_quiet", SHMEM_CTX_DEFAULT, pes, count); }
+void pshmem_pe_quiet(const int* pes, size_t count) {
+  guarded("shmem_pe_quiet", [&] { quiet_with("shmem_pe_quiet", SHMEM_CTX_DEFAULT, pes, count); });
+}
 SHMEM_ALSO(pe_quiet);
 void pshmem_ctx_pe_quiet(shmem_ctx_t ctx, const int* pes, size_t count) {
-  quiet_with("shmem_ctx_pe_quiet", ctx, pes, count);
+  guarded("shmem_ctx_pe_quiet", [&] { quiet_with("shmem_ctx_pe_quiet", ctx, pes, count); });
 }
 SHMEM_ALSO(ctx_pe_quiet);
-void pshmem_barrier_all() { barrier_all("shmem_barrier_all"); }
+void pshmem_barrier_all() {
+  guarded("shmem_barrier_all", [] { barrier_all("shmem_barrier_all"); });
+}
 SHMEM_ALSO(barrier_all);
-void pshmem_sync_all() { sync_all("shmem_sync_all"); }
+void pshmem_sync_all() {
+  guarded("shmem_sync_all", [] { sync_all("shmem_sync_all"); });
+}
 SHMEM_ALSO(sync_all);
 
 void pshmem_barrier(int start, int log_stride, int size, long* words) {
-  quiet("shmem_barrier");
-  if (const Group group = active_group("shmem_barrier", start, log_stride, size, words); group.size > 0)
-    sync_in_call("shmem_barrier", group);
+  guarded("shmem_barrier", [&] {
+    quiet("shmem_barrier");
+    sync_set("shmem_barrier", start, log_stride, size, words);
+  });
 }
 SHMEM_ALSO(barrier);
 void pshmem_sync(int start, int log_stride, int size, long* words) {
-  if (const Group group = active_group("shmem_sync", start, log_stride, size, words); group.size > 0)
-    sync_in_call("shmem_sync", group);
+  guarded("shmem_sync", [&] { sync_set("shmem_sync", start, log_stride, size, words); });
 }
 SHMEM_ALSO(sync);
 int pshmem_team_sync(shmem_team_t team) {
-  const Team* const found = team_of(team);
-  return found != nullptr && sync_in_call("shmem_team_sync", found->group) ? 0 : -1;
+  return guarded("shmem_team_sync", -1, [&] {
+    const Team* const found = team_of(team);
+    return found != nullptr && sync_in_call("shmem_team_sync", found->group) ? 0 : -1;
+  });
 }
 SHMEM_ALSO(team_sync);
 }

@@ -11,6 +11,8 @@ namespace {
 // Up to so much every PE reads everything; above, each reads one part of everything, and then the parts.
 constexpr std::size_t kSmall = 4096;
 constexpr std::size_t kStep = 32768;  // what is combined at once stays in a cache
+// Of scans, whose every step ends in a meeting of all.
+constexpr std::size_t kScanStep = 8 * kStep;
 
 // Aligned for every type, and with whatever was there before in it. Few elements need no memory but the stack.
 class Scratch {
@@ -66,6 +68,8 @@ bool reduce_small(const char* call, const Group& group, const Block& block, cons
   return true;
 }
 
+std::size_t whole_elements(std::size_t bytes, const Combiner& combiner) { return bytes / combiner.size * combiner.size; }
+
 struct Stretch {
   std::size_t begin;
   std::size_t end;
@@ -77,10 +81,10 @@ Stretch part_of(const Block& block, std::size_t size, int pes, int index) {
   return {elements * i / n * size, elements * (i + 1) / n * size};
 }
 
-// Nobody but this PE reads its part of anybody's source, so that it may write it where dest is the source.
+// Nobody but this PE reads its part of anybody's source, so that it may write it where dest is the source. A team's only PE has one part.
 bool reduce_own_part(const char* call, const Group& group, const Block& block, const Combiner& combiner) {
   const Stretch mine = part_of(block, combiner.size, group.size, group.me);
-  const std::size_t step = kStep / combiner.size * combiner.size;
+  const std::size_t step = whole_elements(kStep, combiner);
   Scratch result{step};
   for (std::size_t at = mine.begin; at < mine.end; at += step) {
     const std::size_t bytes = std::min(step, mine.end - at);
@@ -100,7 +104,7 @@ bool reduce_in(const char* call, const Group& group, const Block& block, const C
       find(call, block.dest, block.bytes, hot.pe).at == nullptr)
     return false;
   if (!sync(call, group)) return false;
-  if (block.bytes <= kSmall || group.size == 1) return reduce_small(call, group, block, combiner);
+  if (block.bytes <= kSmall) return reduce_small(call, group, block, combiner);
   if (!reduce_own_part(call, group, block, combiner) || !sync(call, group)) return false;
   for (int k = 1; k < group.size; ++k) {
     const int i = (group.me + k) % group.size;
@@ -117,13 +121,18 @@ bool scan_in(const char* call, const Group& group, const Block& block, const Com
       find(call, block.dest, block.bytes, hot.pe).at == nullptr)
     return false;
   if (!sync(call, group)) return false;
-  Scratch result{block.bytes};
+  const std::size_t step = std::min(block.bytes, whole_elements(kScanStep, combiner));
+  Scratch result{step};
   const int end = group.me + (own ? 1 : 0);
-  std::memset(result.data(), 0, block.bytes);
-  if (!combine_all(call, group, static_cast<const std::byte*>(block.source), block.bytes, end, combiner, result.data()))
-    return false;
-  if (!sync(call, group)) return false;
-  store(call, block.dest, result.data(), block.bytes);
+  for (std::size_t at = 0; at < block.bytes; at += step) {
+    const std::size_t bytes = std::min(step, block.bytes - at);
+    std::memset(result.data(), 0, bytes);
+    if (!combine_all(call, group, static_cast<const std::byte*>(block.source) + at, bytes, end, combiner, result.data()))
+      return false;
+    // Where dest is the source, all have read this step of it now.
+    if (!sync(call, group)) return false;
+    store(call, static_cast<std::byte*>(block.dest) + at, result.data(), bytes);
+  }
   return true;
 }
 

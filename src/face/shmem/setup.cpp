@@ -13,23 +13,26 @@
 namespace ist::shmem {
 namespace {
 
+// The standard's variable of that name, or the one that it has deprecated: what the first one says holds where both are set.
 bool is_set(const char* name) {
-  const char* const value = std::getenv(name);
+  const char* value = std::getenv((std::string{"SHMEM_"} + name).c_str());
+  if (value == nullptr) value = std::getenv((std::string{"SMA_"} + name).c_str());
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
 // SHMEM_VERSION and SHMEM_INFO, as the standard has them.
 void introduce() {
   if (hot.pe != 0) return;
-  if (is_set("SHMEM_VERSION"))
+  if (is_set("VERSION"))
     std::fprintf(stderr, "OpenSHMEM %d.%d, %s\n", SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING);
-  if (is_set("SHMEM_INFO"))
-    std::fprintf(stderr,
-                 "OpenSHMEM %d.%d, %s: %d PEs. Variables: SHMEM_SYMMETRIC_SIZE, bytes of each PE's heap, as 64M or 1.5G "
-                 "(unset: it grows "
-                 "as needed); SHMEM_VERSION; SHMEM_INFO; SHMEM_DEBUG, which says no more here. Isthmus's own: isthmus info "
-                 "--settings\n",
-                 SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING, hot.pes);
+  if (is_set("INFO"))
+    std::fprintf(
+        stderr,
+        "OpenSHMEM %d.%d, %s: %d PEs. Variables: SHMEM_SYMMETRIC_SIZE, bytes of each PE's heap, as 64M or 1.5G "
+        "(unset: it grows "
+        "as needed); SHMEM_VERSION; SHMEM_INFO; SHMEM_DEBUG, which says no more here. Each also as SMA_..., which is "
+        "deprecated. Isthmus's own: isthmus info --settings\n",
+        SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING, hot.pes);
 }
 
 std::mutex& beginning() {
@@ -56,13 +59,17 @@ const void* remote(const void* address, int pe, bool devices) {
 using namespace ist::shmem;
 extern "C" {
 
-void pshmem_init() { begin("shmem_init", SHMEM_THREAD_SINGLE); }
+void pshmem_init() {
+  guarded("shmem_init", [] { begin("shmem_init", SHMEM_THREAD_SINGLE); });
+}
 SHMEM_ALSO(init);
 int pshmem_init_thread(int requested, int* provided) {
   if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE) return -1;
-  begin("shmem_init_thread", requested);
-  if (provided != nullptr) *provided = world().threads();
-  return 0;
+  return guarded("shmem_init_thread", -1, [&] {
+    begin("shmem_init_thread", requested);
+    if (provided != nullptr) *provided = world().threads();
+    return 0;
+  });
 }
 SHMEM_ALSO(init_thread);
 void pshmem_query_thread(int* provided) { *provided = world().threads(); }
@@ -72,8 +79,10 @@ SHMEM_ALSO(my_pe);
 int pshmem_n_pes() { return hot.pes; }
 SHMEM_ALSO(n_pes);
 void pshmem_finalize() {
-  const std::lock_guard lock(beginning());
-  world().close("shmem_finalize");
+  guarded("shmem_finalize", [] {
+    const std::lock_guard lock(beginning());
+    world().close("shmem_finalize");
+  });
 }
 SHMEM_ALSO(finalize);
 void pshmem_global_exit(int status) { world().end_job(status); }

@@ -107,7 +107,10 @@ void look_at(const char* call, void* stream) {
   in_stream(call, stream, "", [](const CudaApi&) { return CUDA_SUCCESS; });
 }
 
-void CUDA_CB meet(void*) { sync("shmemx_barrier_all_on_stream", {0, 1, hot.pes, hot.pe, kStreamSlot}); }
+void CUDA_CB meet(void*) {
+  constexpr const char* kCall = "shmemx_barrier_all_on_stream";
+  guarded(kCall, [] { sync(kCall, {0, 1, hot.pes, hot.pe, kStreamSlot}); });
+}
 
 void barrier_by_host(const char* call, void* stream) {
   in_stream(call, stream, "cuLaunchHostFunc", [&](const CudaApi& api) {
@@ -165,43 +168,57 @@ extern "C" {
 
 void shmemx_putmem_on_stream(void* dest, const void* source, std::size_t bytes, int pe, void* stream) {
   constexpr const char* kCall = "shmemx_putmem_on_stream";
-  if (bytes == 0) return static_cast<void>(check_pe(kCall, pe));
-  if (void* const to = reach_in_stream(kCall, dest, bytes, pe); to != nullptr) copy(kCall, to, source, bytes, stream);
+  guarded(kCall, [&] {
+    if (bytes == 0) return static_cast<void>(check_pe(kCall, pe));
+    if (void* const to = reach_in_stream(kCall, dest, bytes, pe); to != nullptr) copy(kCall, to, source, bytes, stream);
+  });
 }
 void shmemx_getmem_on_stream(void* dest, const void* source, std::size_t bytes, int pe, void* stream) {
   constexpr const char* kCall = "shmemx_getmem_on_stream";
-  if (bytes == 0) return static_cast<void>(check_pe(kCall, pe));
-  if (const void* const from = reach_in_stream(kCall, source, bytes, pe); from != nullptr)
-    copy(kCall, dest, from, bytes, stream);
+  guarded(kCall, [&] {
+    if (bytes == 0) return static_cast<void>(check_pe(kCall, pe));
+    if (const void* const from = reach_in_stream(kCall, source, bytes, pe); from != nullptr)
+      copy(kCall, dest, from, bytes, stream);
+  });
 }
 void shmemx_putmem_signal_on_stream(void* dest, const void* source, std::size_t bytes, std::uint64_t* word,
                                     std::uint64_t value, int operation, int pe, void* stream) {
   constexpr const char* kCall = "shmemx_putmem_signal_on_stream";
-  if (operation != SHMEM_SIGNAL_SET && operation != SHMEM_SIGNAL_ADD) return fail(kCall, no_signal_operation(operation));
-  ist_heap heap = heap_of_signal(kCall, word, pe);
-  if (heap == nullptr) return;
-  ist_buffer near = ist_host(nullptr);
-  if (bytes != 0 && look(dest, bytes, pe).device == heap) {
-    near = ist_auto(source);
-  } else if (bytes != 0) {
-    void* const to = reach_in_stream(kCall, dest, bytes, pe);
-    if (to == nullptr || !copy(kCall, to, source, bytes, stream)) return;
-    dest = word, bytes = 0;  // the word alone is left
-  }
-  failed(kCall, ist_heap_put_signal_on(heap, stream, dest, near, bytes, word, value,
-                                       operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
+  guarded(kCall, [&] {
+    if (operation != SHMEM_SIGNAL_SET && operation != SHMEM_SIGNAL_ADD) return fail(kCall, no_signal_operation(operation));
+    ist_heap heap = heap_of_signal(kCall, word, pe);
+    if (heap == nullptr) return;
+    ist_buffer near = ist_host(nullptr);
+    if (bytes != 0 && look(dest, bytes, pe).device == heap) {
+      near = ist_auto(source);
+    } else if (bytes != 0) {
+      void* const to = reach_in_stream(kCall, dest, bytes, pe);
+      if (to == nullptr || !copy(kCall, to, source, bytes, stream)) return;
+      dest = word, bytes = 0;  // the word alone is left
+    }
+    failed(kCall, ist_heap_put_signal_on(heap, stream, dest, near, bytes, word, value,
+                                         operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
+  });
 }
 void shmemx_signal_wait_until_on_stream(std::uint64_t* word, int compare, std::uint64_t value, void* stream) {
   constexpr const char* kCall = "shmemx_signal_wait_until_on_stream";
-  ist_heap heap = heap_of_signal(kCall, word, hot.pe);
-  if (heap == nullptr || !check_compare(kCall, compare)) return;
-  failed(kCall, ist_heap_wait_until_on(heap, stream, word, IST_UINT64, static_cast<ist_compare>(compare),
-                                       static_cast<std::int64_t>(value)));
+  guarded(kCall, [&] {
+    ist_heap heap = heap_of_signal(kCall, word, hot.pe);
+    if (heap == nullptr || !check_compare(kCall, compare)) return;
+    failed(kCall, ist_heap_wait_until_on(heap, stream, word, IST_UINT64, static_cast<ist_compare>(compare),
+                                         static_cast<std::int64_t>(value)));
+  });
 }
 void shmemx_quiet_on_stream(void* stream) {
-  if (check_pe("shmemx_quiet_on_stream", hot.pe)) look_at("shmemx_quiet_on_stream", stream);
+  constexpr const char* kCall = "shmemx_quiet_on_stream";
+  guarded(kCall, [&] {
+    if (check_pe(kCall, hot.pe)) look_at(kCall, stream);
+  });
 }
 void shmemx_barrier_all_on_stream(void* stream) {
-  if (check_pe("shmemx_barrier_all_on_stream", hot.pe)) barrier("shmemx_barrier_all_on_stream", stream);
+  constexpr const char* kCall = "shmemx_barrier_all_on_stream";
+  guarded(kCall, [&] {
+    if (check_pe(kCall, hot.pe)) barrier(kCall, stream);
+  });
 }
 }

@@ -49,6 +49,7 @@ class Row(NamedTuple):
     ctx: bool = False  # also with a context before the rest
     generic: str = ""  # the name by which C11 and C++ choose the form for the type
     by: int = 0  # the parameter whose type decides, a context not counted
+    otherwise: str = "{}"  # what it returns where it cannot go on
 
 
 def copies():
@@ -122,7 +123,8 @@ def waits():
         back = "" if verb == "wait_until" else "return "
 
         def row(ret, tail, params, body, verb=verb):
-            rows.append(Row(ret, "{N}_" + verb + tail, params, WAITED, body, False, "shmem_" + verb + tail))
+            otherwise = "SIZE_MAX" if tail.startswith("_any") else "{}"
+            rows.append(Row(ret, "{N}_" + verb + tail, params, WAITED, body, False, "shmem_" + verb + tail, 0, otherwise))
 
         row(one, "", "{t} *ivar, int cmp, {t} cmp_value", f"{back}{verb}(CALL, ivar, cmp, cmp_value)")
         for vector, value, form in (("", "{t} cmp_value", "cmp_value"), ("_vector", "{t} *cmp_values", "cmp_values")):
@@ -141,7 +143,7 @@ def collectives():
 
         def row(verb, params, body, types=types, typed=typed, n=n, first=first):
             rows.append(Row("int", n % verb, first + params, types, "return " + body, False,
-                            "shmem_" + verb if typed else "", 1))
+                            "shmem_" + verb if typed else "", 1, "-1"))
 
         row("broadcast", "size_t nelems, int PE_root", "broadcast(CALL, team, {dest, source, nelems * {B}}, PE_root)")
         row("collect", "size_t nelems", "collect(CALL, team, {dest, source, nelems * {B}})")
@@ -154,11 +156,11 @@ def collectives():
                         ("prod", SUMMED)):
         rows.append(Row("int", "{N}_" + verb + "_reduce", first, types,
                         f"return reduce(CALL, team, {{dest, source, nelems * {{B}}}}, combiner<{{t}}, {verb.title()}>)", False,
-                        f"shmem_{verb}_reduce", 1))
+                        f"shmem_{verb}_reduce", 1, "-1"))
     for verb, own in (("inscan", "true"), ("exscan", "false")):
         rows.append(Row("int", "{N}_sum_" + verb, first, SUMMED,
                         f"return scan(CALL, team, {{dest, source, nelems * {{B}}}}, combiner<{{t}}, Sum>, {own})", False,
-                        f"shmem_sum_{verb}", 1))
+                        f"shmem_sum_{verb}", 1, "-1"))
     return rows
 
 

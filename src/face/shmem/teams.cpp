@@ -181,22 +181,28 @@ int pshmem_team_translate_pe(shmem_team_t from, int pe, shmem_team_t to) {
 SHMEM_ALSO(team_translate_pe);
 int pshmem_team_split_strided(shmem_team_t parent, int start, int stride, int size, const shmem_team_config_t* config,
                               long mask, shmem_team_t* made) {
-  return split_strided(parent, start, stride, size, {config, mask}, made);
+  return guarded("shmem_team_split_strided", -1, [&] {
+    return split_strided(parent, start, stride, size, {config, mask}, made);
+  });
 }
 SHMEM_ALSO(team_split_strided);
 int pshmem_team_split_2d(shmem_team_t parent, int xrange, const shmem_team_config_t* x_config, long x_mask,
                          shmem_team_t* x_team, const shmem_team_config_t* y_config, long y_mask, shmem_team_t* y_team) {
-  return split_2d(parent, xrange, {x_config, x_mask}, x_team, {y_config, y_mask}, y_team);
+  return guarded("shmem_team_split_2d", -1, [&] {
+    return split_2d(parent, xrange, {x_config, x_mask}, x_team, {y_config, y_mask}, y_team);
+  });
 }
 SHMEM_ALSO(team_split_2d);
 void pshmem_team_destroy(shmem_team_t team) {
-  if (team == SHMEM_TEAM_INVALID) return;
-  Team* const found = team_of(team);
-  if (found == nullptr || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED) {
-    fail("shmem_team_destroy", "the team is no longer there, or one of the library's own; destroy what was split, once");
-    return;
-  }
-  destroy(*found);
+  constexpr const char* kCall = "shmem_team_destroy";
+  guarded(kCall, [&] {
+    if (team == SHMEM_TEAM_INVALID) return;
+    Team* const found = team_of(team);
+    if (found == nullptr || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED)
+      fail(kCall, "the team is no longer there, or one of the library's own; destroy what was split, once");
+    else
+      destroy(*found);
+  });
 }
 SHMEM_ALSO(team_destroy);
 void* pshmem_team_ptr(shmem_team_t team, const void* address, int pe) {

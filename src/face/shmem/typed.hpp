@@ -10,5 +10,6 @@
 #include "face/shmem/atomics.hpp"
 #include "face/shmem/collectives.hpp"
 #include "face/shmem/copies.hpp"
+#include "face/shmem/errors.hpp"
 #include "face/shmem/reductions.hpp"
 #include "face/shmem/waits.hpp"

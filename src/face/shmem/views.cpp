@@ -83,22 +83,27 @@ int team_view(const char* call, shmem_team_t handle, int kind, const void* sync,
   return 0;
 }
 
+int device_view(const char* call, int kind, ist_device_view* view) {
+  if (view == nullptr) return refused(call, "view is null; pass the address of an ist_device_view");
+  *view = {};
+  ist_heap heap = heap_of(call, kind);
+  if (heap == nullptr) return -1;
+  return ist_heap_device_view(heap, IST_OWN_DEVICE, view) == IST_OK ? 0 : refused(call, ist_error_text());
+}
+
 }  // namespace
 }  // namespace ist::shmem
 
 using namespace ist::shmem;
 extern "C" {
 
-int shmemx_view(int kind, ist_team_view* view) { return heap_view("shmemx_view", kind, view); }
+int shmemx_view(int kind, ist_team_view* view) {
+  return guarded("shmemx_view", -1, [&] { return heap_view("shmemx_view", kind, view); });
+}
 int shmemx_team_view(shmem_team_t team, int kind, void* sync, ist_team_view* view) {
-  return team_view("shmemx_team_view", team, kind, sync, view);
+  return guarded("shmemx_team_view", -1, [&] { return team_view("shmemx_team_view", team, kind, sync, view); });
 }
 int shmemx_device_view(int kind, ist_device_view* view) {
-  constexpr const char* kCall = "shmemx_device_view";
-  if (view == nullptr) return refused(kCall, "view is null; pass the address of an ist_device_view");
-  *view = {};
-  ist_heap heap = heap_of(kCall, kind);
-  if (heap == nullptr) return -1;
-  return ist_heap_device_view(heap, IST_OWN_DEVICE, view) == IST_OK ? 0 : refused(kCall, ist_error_text());
+  return guarded("shmemx_device_view", -1, [&] { return device_view("shmemx_device_view", kind, view); });
 }
 }

@@ -77,8 +77,12 @@ std::size_t next_start(std::size_t count) {
 using namespace ist::shmem;
 extern "C" {
 
-void pshmem_wait(long* word, long value) { wait_until("shmem_wait", word, SHMEM_CMP_NE, value); }
+void pshmem_wait(long* word, long value) {
+  guarded("shmem_wait", [&] { wait_until("shmem_wait", word, SHMEM_CMP_NE, value); });
+}
 SHMEM_ALSO(wait);
-void pshmem_wait_until(long* word, int compare, long value) { wait_until("shmem_wait_until", word, compare, value); }
+void pshmem_wait_until(long* word, int compare, long value) {
+  guarded("shmem_wait_until", [&] { wait_until("shmem_wait_until", word, compare, value); });
+}
 SHMEM_ALSO(wait_until);
 }

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include "base/quiet_thread.hpp"
 #include "face/shmem/errors.hpp"
@@ -45,13 +46,17 @@ void wake(std::atomic<std::uint32_t>& word) {
 // Whoever holds a stream's lock may never let go of it; what was printed before is tried for a moment.
 [[noreturn]] void end_process(int status) {
   std::atomic<bool> written{false};
-  auto writing = quiet_thread("what was printed", [&] {
-    std::fflush(nullptr);
-    written = true;
-  });
-  if (writing.ok()) {
-    writing->detach();
-    for (int i = 0; i < 300 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  try {
+    auto writing = quiet_thread("what was printed", [&] {
+      std::fflush(nullptr);
+      written = true;
+    });
+    if (writing.ok()) {
+      writing->detach();
+      for (int i = 0; i < 300 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  } catch (const std::bad_alloc&) {
+    // Perhaps that is why the process ends: then without what was printed.
   }
   ::_exit(status);
 }
