@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
-#include "face/message/layouts.hpp"
 #include "layout/signature.hpp"
+#include "layout_handles.hpp"
 #include "random_layouts.hpp"
 
 namespace ist::test {
@@ -120,21 +120,6 @@ void check_bytes(const Pair& pair, Random& random, Seen& seen) {
   std::sort(sorted.begin(), sorted.end());
   const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
   ASSERT_EQ(overlap_of(*form), twice ? Overlap::some : Overlap::none);
-}
-
-// By the call, and what it was made of goes before it; committed every second time, as the old one is then.
-SharedLayout by_handle(const SharedLayout& old) {
-  static bool committed = false;
-  committed = !committed;
-  ist_layout first = add_layout({old, "a nest", nullptr}), second = IST_LAYOUT_NULL;
-  EXPECT_EQ(IST_OK, committed ? ist_layout_commit(first) : IST_OK) << ist_error_text();
-  EXPECT_EQ(IST_OK, ist_layout_dup(first, &second)) << ist_error_text();
-  EXPECT_EQ(IST_OK, ist_layout_free(&first));
-  const auto found = layout_of(second);
-  EXPECT_TRUE(found.ok()) << found.status().text();
-  EXPECT_EQ(found.ok() && found->shapes != nullptr, committed);
-  EXPECT_EQ(IST_OK, ist_layout_free(&second));
-  return found.ok() ? found->layout : nullptr;
 }
 
 TEST(Layout, random_nests_are_what_a_second_interpreter_says) {
