@@ -146,6 +146,20 @@ IST_API int ist_halo_test(ist_halo halo, int* over);
 /* Writes what came into the halos. Those that lie beyond an edge of the grid stay as they are. */
 IST_API int ist_halo_unpack(ist_halo halo);
 
+/* ---- sweeps whose interior hides an exchange ---- */
+
+/* Cells from `first` to `last`, both inclusive, of each dimension; none where a last one is before its first. */
+typedef struct ist_halo_box {
+  int64_t first[IST_HALO_MOST_DIMENSIONS];
+  int64_t last[IST_HALO_MOST_DIMENSIONS];
+} ist_halo_box;
+
+/* The inner cells in two: *interior has those whose stencil (the ranges' widths) stays among inner cells, to be swept between start and wait;
+ * the first *boxes of `border`, which has room for 2 * ndims, have the rest, each cell once and no box without any, for behind unpack.
+ * Numbers of dimensions beyond ndims are 0. Local, and needs no world. */
+IST_API int ist_halo_split(int ndims, const ist_halo_range* ranges, ist_halo_box* interior, ist_halo_box* border,
+                           int* boxes);
+
 /* ---- in CUDA streams: isthmus/stream.h says what a stream is ---- */
 
 /* Packs, exchanges and unpacks when the stream comes to it. Returns at once, never waits on the processor, and can be captured into a graph

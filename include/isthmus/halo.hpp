@@ -190,26 +190,16 @@ struct HaloSplit {
   std::vector<HaloBox> border;
 };
 inline HaloSplit halo_split(std::span<const HaloRange> ranges) {
-  if (ranges.empty() || ranges.size() > IST_HALO_MOST_DIMENSIONS)
-    throw Error(IST_ERR_ARGUMENT, "halo_split() needs the ranges of 1 to 4 dimensions");
-  HaloSplit split;
-  HaloBox rest;
-  for (std::size_t d = 0; d < ranges.size(); ++d) rest.first[d] = ranges[d].begin, rest.last[d] = ranges[d].end;
-  const auto cut = [&](const HaloBox& box) {
-    if (!box.empty(ranges.size())) split.border.push_back(box);
+  ist_halo_box interior, border[2 * IST_HALO_MOST_DIMENSIONS];
+  int boxes = 0;
+  detail::check(ist_halo_split(static_cast<int>(ranges.size()), ranges.data(), &interior, border, &boxes));
+  const auto of = [](const ist_halo_box& box) {
+    HaloBox made;
+    for (std::size_t d = 0; d < made.first.size(); ++d) made.first[d] = box.first[d], made.last[d] = box.last[d];
+    return made;
   };
-  // What a dimension cuts off is whole in the later ones.
-  for (std::size_t d = 0; d < ranges.size(); ++d) {
-    HaloBox low = rest, high = rest;
-    low.last[d] = std::min(rest.first[d] + ranges[d].minus - 1, rest.last[d]);
-    rest.first[d] = low.last[d] + 1;
-    high.first[d] = std::max(rest.last[d] - ranges[d].plus + 1, rest.first[d]);
-    rest.last[d] = high.first[d] - 1;
-    cut(low);
-    high.last[d] = ranges[d].end;
-    cut(high);
-  }
-  split.interior = rest;
+  HaloSplit split{of(interior), {}};
+  for (int b = 0; b < boxes; ++b) split.border.push_back(of(border[b]));
   return split;
 }
 

@@ -153,7 +153,7 @@ Explanation explained(const Options& options, const ExplainedMessage& message, c
   const auto layout = [&](std::uint64_t block) {
     ExplainedLayout laid;
     laid.width = static_cast<std::int64_t>(((block | 16) & (~(block | 16) + 1)));
-    const MessageEnd& laid_out = options.blocks != 0 ? message.from : message.to;
+    const MessageEnd& laid_out = block == options.blocks ? message.from : message.to;
     if (laid_out.kind == KindId::cuda) laid.no_slots = nullptr;
     if (options.size > block)
       laid.rows = static_cast<std::int64_t>((options.size + block - 1) / block);
@@ -161,7 +161,12 @@ Explanation explained(const Options& options, const ExplainedMessage& message, c
       laid.no_rows = "the bytes lie in one piece";
     return laid;
   };
-  if (options.blocks != 0) return explain_packing(message, layout(options.blocks), profile.message);
+  // What is one block lies in one piece.
+  const auto apart = [&](std::uint64_t block) { return block != 0 && options.size > block; };
+  if (apart(options.blocks) && apart(options.into_blocks))
+    return explain_apart(message, layout(options.blocks), static_cast<std::int64_t>(options.blocks), profile.message);
+  if (options.blocks != 0 && (apart(options.blocks) || !apart(options.into_blocks)))
+    return explain_packing(message, layout(options.blocks), profile.message);
   if (options.into_blocks != 0) return explain_unpacking(message, layout(options.into_blocks), profile.message);
   return options.stream ? explain_in_stream(message, no_streams(settings), profile.message)
                         : explain(message, profile.message);
@@ -348,11 +353,10 @@ void add_explain_command(CLI::App& app) {
           ->excludes(call);
   command
       ->add_option("--into-blocks", options->into_blocks,
-                   "of a message: the receiver's do, and the sender's lie in one piece: where are they unpacked?")
+                   "of a message: the receiver's do: where are they unpacked, or with --blocks, by one kernel or by two?")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false).description(""))
-      ->excludes(call)
-      ->excludes(blocks);
+      ->excludes(call);
   command->add_flag("--stream", options->stream, "of a message: put into a CUDA stream, as by ist_send_on")
       ->excludes(call)
       ->excludes(synchronous)

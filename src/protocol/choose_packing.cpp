@@ -287,6 +287,13 @@ bool lends_apart(const PackedShape& shape, const MachineProfile& machine) {
   return seconds_of(relay<Sum>, shape, machine) < seconds_of(pack_and_unpack<Sum>, shape, machine);
 }
 
+OfferedApart offers_apart(const PackedShape& shape, const MachineProfile& machine) {
+  OfferedApart offers;
+  relay(shape, machine, offers.one_kernel);
+  pack_and_unpack(shape, machine, offers.two_kernels);
+  return offers;
+}
+
 bool rows_within_device(const PackedShape& shape, const MachineProfile& machine) {
   return shape.rows > 0 && rows_start(machine) + rows_each(shape, machine) + bytes_of(shape) * machine.device_rows_beta <
                                machine.device_copy_alpha + in_memory(shape, machine);

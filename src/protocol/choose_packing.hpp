@@ -52,6 +52,12 @@ PackingWay choose_unpacking(const PackedShape& shape, const MachineProfile& mach
 // Both sides have gaps: does a kernel of the receiver's, from one layout to the other, cost less than one on each side? Asked by the sender,
 // whom the receiver has cleared.
 bool lends_apart(const PackedShape& shape, const MachineProfile& machine);
+// What it compares, from when the receiver has cleared the message on.
+struct OfferedApart {
+  Bill one_kernel;
+  Bill two_kernels;
+};
+OfferedApart offers_apart(const PackedShape& shape, const MachineProfile& machine);
 
 // Of one step alone, whatever carries the message: do copies of rows cost less than a kernel?
 bool rows_within_device(const PackedShape& shape, const MachineProfile& machine);

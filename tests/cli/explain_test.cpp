@@ -163,6 +163,26 @@ TEST(Explain, OfALayoutItSaysWhereItsBytesComeTogetherOrApart) {
   }
 }
 
+TEST(Explain, OfTwoLayoutsItSaysWhetherOneKernelMovesTheBytesOrTwo) {
+  const std::string ends = "--from cuda:0 --to cuda:1 --size 1MiB ";
+  const Json one = answer(ends + "--blocks 64 --into-blocks 256");
+  expect_sound(one);
+  EXPECT_EQ(one["choice"], "by one kernel") << one;
+  EXPECT_EQ(chosen(one), "by one kernel");
+  EXPECT_LT(way(one, "by one kernel")["seconds"], way(one, "by two kernels")["seconds"]);
+  EXPECT_NE(one["question"].get<std::string>().find("from blocks of 64, unpacked into blocks of 256"), std::string::npos);
+  const Json words = answer(ends + "--blocks 32 --into-blocks 256");
+  expect_sound(words);
+  EXPECT_EQ(chosen(words), "by two kernels");
+  EXPECT_EQ(way(words, "by one kernel")["refused"], "takes blocks of 64 bytes or more, and less than 2 GiB in all");
+  const Json never = answer(ends + "--blocks 64 --into-blocks 256", "ISTHMUS_DEVICE_IPC=never");
+  EXPECT_EQ(chosen(never), "in slots");
+  EXPECT_NE(never["remark"].get<std::string>().find("The receiver unpacks"), std::string::npos) << never["remark"];
+  // What is one block lies in one piece.
+  EXPECT_EQ(answer(ends + "--blocks 64 --into-blocks 1MiB")["ways"], answer(ends + "--blocks 64")["ways"]);
+  EXPECT_EQ(answer(ends + "--blocks 1MiB --into-blocks 64")["ways"], answer(ends + "--into-blocks 64")["ways"]);
+}
+
 TEST(Explain, OfALayoutBetweenADeviceAndTheHostItSaysWhatACopyEngineWouldTakeForItsRows) {
   for (const std::string ends : {"--from cuda:0 --to host --blocks ", "--from host --to cuda:0 --into-blocks ",
                                  "--from opencl:0 --to host --blocks "}) {

@@ -223,6 +223,34 @@ TEST(ChoosePacking, LendsWhatLiesApartWhereThatSavesAKernel) {
   EXPECT_FALSE(lends_apart({on_one_device(mebibytes(16).value), 16}, usual));
 }
 
+TEST(ChoosePacking, OfTwoLayoutsBothPricesAreExplainedAndTheLowerOneIsTaken) {
+  ExplainedMessage message;
+  message.from = message.to = {KindId::cuda, MemoryClass::device};
+  message.slot_limit = kSlotLimit;
+  message.cell_limit = kCellLimit;
+  int one = 0, two = 0;
+  for (const MachineProfile& machine : {MachineProfile{}, slow_loads()})
+    for (const std::uint64_t mib : {1, 64, 1024}) {
+      message.bytes = mebibytes(mib);
+      const Explanation found = explain_apart(message, {}, 64, machine);
+      const bool lends = lends_apart(packed(mebibytes(mib).value), machine);
+      EXPECT_EQ(found.choice, lends ? "by one kernel" : "by two kernels");
+      ASSERT_EQ(found.ways.size(), 2U);
+      EXPECT_EQ(found.ways[0].price->seconds() < found.ways[1].price->seconds(), lends) << text_of(found, "");
+      EXPECT_EQ(found.ways[0].chosen, lends);
+      EXPECT_NE(found.ways[1].chosen, lends);
+      ++(lends ? one : two);
+    }
+  EXPECT_GT(one, 0);
+  EXPECT_GT(two, 0);
+  message.from.memory = MemoryClass::pool;
+  const Explanation pool = explain_apart(message, {}, 64, MachineProfile{});
+  EXPECT_NE(pool.ways[0].refused.find("sender's class"), std::string::npos) << text_of(pool, "");
+  message.bytes = mebibytes(2048);
+  message.from.memory = MemoryClass::device;
+  EXPECT_NE(explain_apart(message, {}, 64, MachineProfile{}).ways[0].refused, "");
+}
+
 // Bytes over a link cost what they did, and units that are narrower cost more, of memory below four bytes alone.
 TEST(ChoosePacking, CountsBytesOnceOverTheLinkAndNarrowUnitsMore) {
   const MachineProfile machine;

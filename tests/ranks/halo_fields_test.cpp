@@ -1,4 +1,4 @@
-// Halo exchanges of fields in all kinds of memory, and of fields that change. Run on 1, 2, 4, 6 and 8 ranks.
+// Halo exchanges of fields in all kinds of memory, and of fields that change. Run on 1, 2, 3, 4, 5 and 8 ranks.
 #include <chrono>
 #include <thread>
 
@@ -17,8 +17,8 @@ TEST(HaloFields, of_every_kind_by_every_packing) {
       }
 }
 
-// All combinations of cuts, periodicities, orders in memory and widths that halo_test.cpp has of host memory; with ISTHMUS_TEST_HALOS=all
-// each of them for each order, as on a machine with GPUs.
+// The cuts and periodicities that halo_test.cpp has of host memory, each with one order in memory; with ISTHMUS_TEST_HALOS=all with each, and in
+// four dimensions, too, as on a machine with GPUs.
 TEST(HaloFields, of_devices_in_every_combination) {
   const char* const wanted = std::getenv("ISTHMUS_TEST_HALOS");
   for (const ist_kind kind : all_kinds()) {

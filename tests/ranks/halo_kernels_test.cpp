@@ -1,5 +1,5 @@
 // What kernels do that exchange halos by themselves, done by a thread of each rank on a heap of host memory: every cell says which step it
-// is of, two arrays take turns, and ranks are delayed at random. Run on 1, 2, 4, 6 and 8 ranks.
+// is of, two arrays take turns, and ranks are delayed at random. Run on 1, 2, 3, 4, 6 and 8 ranks.
 #include <isthmus/heap.h>
 #include <isthmus/device.cuh>
 #include <isthmus/device/halo.cuh>

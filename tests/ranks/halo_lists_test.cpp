@@ -1,4 +1,4 @@
-// Exchanges of elements that are listed, in all kinds of memory. Run on 1, 2, 4, 6 and 8 ranks.
+// Exchanges of elements that are listed, in all kinds of memory. Run on 1, 2, 3, 4, 5 and 8 ranks.
 #include <dlfcn.h>
 
 #include "halo_support.hpp"

@@ -1,4 +1,4 @@
-// What exchanges and grids refuse, at all ranks with the same words, and what grids tell. Run on 1, 2, 4 and 8 ranks.
+// What exchanges and grids refuse, at all ranks with the same words, and what grids tell. Run on 1, 2, 3, 4, 5 and 8 ranks.
 #include <isthmus/collective.h>
 
 #include "halo_support.hpp"

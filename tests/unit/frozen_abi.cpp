@@ -307,3 +307,5 @@ static_assert(same<int(ist_halo)>(ist_halo_pack) && same<int(ist_halo)>(ist_halo
 static_assert(same<int(ist_halo)>(ist_halo_wait) && same<int(ist_halo)>(ist_halo_unpack));
 static_assert(same<int(ist_halo, void*)>(ist_halo_exchange_on) && same<int(ist_halo, void*)>(ist_halo_prepare_on));
 static_assert(same<int(ist_halo, char*, size_t, size_t*)>(ist_halo_text));
+static_assert(sizeof(ist_halo_box) == 64 && offsetof(ist_halo_box, last) == 32 && IST_HALO_MOST_DIMENSIONS == 4);
+static_assert(same<int(int, const ist_halo_range*, ist_halo_box*, ist_halo_box*, int*)>(ist_halo_split));

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "layout/signature.hpp"
+#include "layout_handles.hpp"
 #include "random_layouts.hpp"
 
 namespace ist::test {
@@ -126,6 +127,7 @@ TEST(Layout, random_nests_are_what_a_second_interpreter_says) {
   const int cases = wanted != nullptr ? std::atoi(wanted) : 100000;
   constexpr std::uint64_t kSeed = 20261125;
   std::cout << cases << " layouts, seed " << kSeed << '\n';
+  duplicate = by_handle;
   Random random{kSeed};
   Seen seen;
   for (int i = 0; i < cases; ++i) {

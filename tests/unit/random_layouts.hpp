@@ -164,12 +164,15 @@ inline Pair random_repetition(Random& random, const Pair& old) {
   }
 }
 
+// The same once more. Layouts here have no handles: whoever can gives them some, for ist_layout_dup.
+inline SharedLayout (*duplicate)(const SharedLayout& old) = [](const SharedLayout& old) { return old; };
+
 // NOLINTNEXTLINE(misc-no-recursion)
 inline Pair random_layout(Random& random, int depth) {
   if (depth == 0) return random_basic(random);
   const Pair old = random_layout(random, depth - 1);
   if (old.map.bytes.size() > 1500) return old;
-  switch (pick(random, 0, 7)) {
+  switch (pick(random, 0, 8)) {
     case 0: {
       const auto count = pick(random, 0, 4);
       Pair made{good(contiguous_layout(count, old.layout)), {}};
@@ -195,6 +198,8 @@ inline Pair random_layout(Random& random, int depth) {
       return random_subarray(random, old);
     case 6:
       return random_repetition(random, old);
+    case 7:
+      return {duplicate(old.layout), old.map};
     default: {
       const auto lower = pick(random, -8, 8), extent = pick(random, -8, 40);
       Pair made{good(resized_layout(old.layout, lower, extent)), old.map};

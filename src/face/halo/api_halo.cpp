@@ -95,6 +95,15 @@ Status tell(const Exchange& exchange, char* text, std::size_t size, std::size_t*
   return {};
 }
 
+Status split_inner(int ndims, const ist_halo_range* ranges, ist_halo_box* interior, ist_halo_box* border, int* boxes) {
+  if (ndims < 1 || ndims > IST_HALO_MOST_DIMENSIONS)
+    return {IST_ERR_ARGUMENT, "ndims is " + std::to_string(ndims) + "; it must be 1 to 4"};
+  for (const auto& [name, given] :
+       {std::pair<const char*, const void*>{"ranges", ranges}, {"interior", interior}, {"border", border}, {"boxes", boxes}})
+    if (given == nullptr) return {IST_ERR_ARGUMENT, std::string{name} + " is null"};
+  return split({ranges, static_cast<std::size_t>(ndims)}, *interior, border, *boxes);
+}
+
 }  // namespace
 }  // namespace ist::halo
 
@@ -169,6 +178,13 @@ int ist_halo_unpack(ist_halo halo) try {
   return ist::halo::in_exchange("ist_halo_unpack", halo, [](ist::halo::Exchange& in) { return in.unpack(); });
 } catch (...) {
   return ist::report_exception("ist_halo_unpack");
+}
+
+int ist_halo_split(int ndims, const ist_halo_range* ranges, ist_halo_box* interior, ist_halo_box* border, int* boxes) try {
+  const ist::Status done = ist::halo::split_inner(ndims, ranges, interior, border, boxes);
+  return done.ok() ? IST_OK : ist::report(ist::in_call("ist_halo_split", done));
+} catch (...) {
+  return ist::report_exception("ist_halo_split");
 }
 
 int ist_halo_exchange_on(ist_halo halo, void* stream) try {

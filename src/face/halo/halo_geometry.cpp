@@ -96,6 +96,34 @@ Box received(const Shape& shape, const Direction& from, std::size_t dimensions) 
   return box_of(shape, from, dimensions, received_along);
 }
 
+Status split(std::span<const ist_halo_range> ranges, ist_halo_box& interior, ist_halo_box* border, int& boxes) {
+  interior = {};
+  boxes = 0;
+  for (std::size_t d = 0; d < ranges.size(); ++d) {
+    const ist_halo_range& range = ranges[d];
+    if (range.minus < 0 || range.plus < 0 || range.end < range.begin - 1)
+      return {IST_ERR_ARGUMENT, "dimension " + std::to_string(d) + " has " + described(range) +
+                                    "; widths must not be negative, and end at least begin - 1"};
+    interior.first[d] = range.begin, interior.last[d] = range.end;
+  }
+  const auto add = [&](const ist_halo_box& box) {
+    for (std::size_t d = 0; d < ranges.size(); ++d)
+      if (box.last[d] < box.first[d]) return;
+    border[boxes++] = box;
+  };
+  // What a dimension cuts off is whole in the later ones.
+  for (std::size_t d = 0; d < ranges.size(); ++d) {
+    ist_halo_box low = interior, high = interior;
+    low.last[d] = std::min(interior.first[d] + ranges[d].minus - 1, interior.last[d]);
+    interior.first[d] = low.last[d] + 1;
+    high.first[d] = std::max(interior.last[d] - ranges[d].plus + 1, interior.first[d]);
+    interior.last[d] = high.first[d] - 1;
+    add(low);
+    add(high);
+  }
+  return {};
+}
+
 Result<SharedLayout> layout_of(const Shape& shape, const Box& box, std::size_t dimensions) {
   if (box.cells() == 0) return SharedLayout{};
   auto byte = Layout::basic(IST_BYTE);

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/status.hpp"
@@ -49,6 +50,9 @@ struct Box {
 };
 Box sent(const Shape& shape, const Direction& to, std::size_t dimensions);
 Box received(const Shape& shape, const Direction& from, std::size_t dimensions);
+
+// The inner cells in those whose stencil stays among them and boxes with the rest; at most two for each dimension.
+Status split(std::span<const ist_halo_range> ranges, ist_halo_box& interior, ist_halo_box* border, int& boxes);
 
 // Bytes from the beginning of the field, in the order in which they lie; null: none.
 Result<SharedLayout> layout_of(const Shape& shape, const Box& box, std::size_t dimensions);
