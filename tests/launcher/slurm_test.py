@@ -160,7 +160,7 @@ def programs_exchange_numbers(cluster, plugin, programs):
             done = cluster.run("srun", f"--mpi={plugin}", *shape, *program)
             for number in range(ranks):
                 before = (number + ranks - 1) % ranks
-                expect_printed(done, f"rank {number}: 1048576 of 1048576 numbers from rank {before} are right\n", 1,
+                expect_printed(done, f"rank {number}: 1048576 of 1048576 numbers from rank {before} are right", 1,
                                f"{plugin} {shape} {name}")
 
 
