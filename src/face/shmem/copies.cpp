@@ -175,11 +175,11 @@ using namespace ist::shmem;
 extern "C" {
 
 std::uint64_t pshmem_signal_fetch(const std::uint64_t* word) {
-  return guarded("shmem_signal_fetch", 0, [&] { return own_word("shmem_signal_fetch", word).look(); });
+  return guarded("shmem_signal_fetch", 0U, [&] { return own_word("shmem_signal_fetch", word).look(); });
 }
 SHMEM_ALSO(signal_fetch);
 std::uint64_t pshmem_signal_wait_until(std::uint64_t* word, int compare, std::uint64_t value) {
-  return guarded("shmem_signal_wait_until", 0,
+  return guarded("shmem_signal_wait_until", 0U,
                  [&] { return wait_for_word("shmem_signal_wait_until", word, compare, value); });
 }
 SHMEM_ALSO(signal_wait_until);

@@ -56,7 +56,7 @@ void wake(std::atomic<std::uint32_t>& word) {
       for (int i = 0; i < 300 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   } catch (const std::bad_alloc&) {
-    // Perhaps that is why the process ends: then without what was printed.
+    ::_exit(status);  // perhaps that is why the process ends: then without what was printed
   }
   ::_exit(status);
 }
