@@ -148,12 +148,16 @@ def test_a_sweep_in_two_has_its_interior_before_the_halos_come_and_its_border_be
         assert boxes == ([(2, inner, -1, -1)] if inner > 2 else []) + border
 
 
+def driver_for(what):
+    try:
+        return Driver()
+    except OSError as why:
+        pytest.skip(f"not covered here: {what} ({why})")
+
+
 def test_an_array_that_names_a_stream_by_now_is_waited_for(comm):
     """It named none when the halo was made: nothing was pending then."""
-    try:
-        driver = Driver()
-    except OSError as why:
-        pytest.skip(f"not covered here: streams of CUDA ({why})")
+    driver = driver_for("streams of CUDA")
     grid = comm.halo_grid([0, 1], [True, True])
     before, after = pictures(cut(grid, [3, 4], [(1, 1), (1, 0)]), "i4", 3)
     array = InterfaceArray(driver, np.full_like(before, POISON))
@@ -170,10 +174,7 @@ def test_an_array_that_names_a_stream_by_now_is_waited_for(comm):
 
 def test_in_a_stream(comm):
     """Behind work that comes late, without a wait of the processor; two arrays take turns, and bytes of kernels' sides are of the struct's length."""
-    try:
-        driver = Driver()
-    except OSError as why:
-        pytest.skip(f"not covered here: halos in CUDA streams ({why})")
+    driver = driver_for("halos in CUDA streams")
     grid = comm.halo_grid([0, 1], [True, True])
     numbers = cut(grid, [3, 4], [(1, 1), (1, 0)])
     stream = driver.stream()
