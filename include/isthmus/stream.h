@@ -55,7 +55,10 @@ IST_API int ist_send_on(void* stream, ist_buffer buffer, int64_t count, ist_type
  * what came and leaves the rest of the buffer as it was. A longer one fills the buffer and loses its rest: the next call at this end
  * returns IST_ERR_TRUNCATE and does nothing else, and the channel goes on with the next message. Other errors as ist_send_on's. */
 IST_API int ist_recv_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm);
-/* Both at once, so that ranks that exchange long messages do not wait for each other; one launch between two devices. */
+/* Both at once, so that ranks that exchange long messages do not wait for each other; one launch between two devices. Where one of
+ * the two partners is on this stream's device and the other is not, there is nothing that does both at once: the send is put before the
+ * receive, and as ranks in a ring would wait for each other, more than its channel has room for, 8 MiB (8388608 bytes), is
+ * IST_ERR_ARGUMENT, and nothing was put into the stream. Send and receive in two streams then. Other errors as ist_send_on's. */
 IST_API int ist_sendrecv_on(void* stream, ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest,
                             int send_tag, ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source,
                             int recv_tag, ist_comm comm);

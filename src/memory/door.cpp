@@ -22,8 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A lender that is stopped, or busy with as many others, answers in this time or is not waited for.
-constexpr std::chrono::seconds kDoorPatience{10};
 // So often the keeper's things are tidied, while there are any.
 constexpr int kTidyMs = 1000;
 // So often a caller looks whether it is to give up.
@@ -205,7 +203,7 @@ Result<DoorCall> DoorCall::connect(const DoorAddress& address, const std::atomic
   if (network != 0 && address.name[0] != 0 && network != address.name[0])
     return Status{IST_ERR_UNREACHABLE, "the lender is in another network namespace, where its socket cannot be seen"};
   const Address where = abstract_address(address);
-  const auto limit = Clock::now() + kDoorPatience;
+  const auto limit = Clock::now() + kPatience;
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&where.data), where.length) != 0) {
     // EAGAIN: the queue is full for the moment.
     if ((errno != EAGAIN && errno != EINTR) || ends || Clock::now() > limit)
@@ -221,9 +219,9 @@ void DoorCall::tell(DoorNote note) {
   send_note(socket_.get(), note, -1);
 }
 
-Result<DoorNote> DoorCall::ask(const DoorNote& question, FileDescriptor* taken) {
+Result<DoorNote> DoorCall::ask(const DoorNote& question, FileDescriptor* taken, std::chrono::milliseconds patience) {
   tell(question);
-  const auto limit = Clock::now() + kDoorPatience;
+  const auto limit = Clock::now() + patience;
   DoorNote answer;
   Message message{answer};
   for (;;) {
@@ -236,7 +234,7 @@ Result<DoorNote> DoorCall::ask(const DoorNote& question, FileDescriptor* taken) 
     if (*ends_) return Status{IST_ERR_SYSTEM, "this rank leaves"};
     if (Clock::now() > limit)
       return Status{IST_ERR_SYSTEM,
-                    "the lender has not answered for " + std::to_string(kDoorPatience.count()) + " s; is it stopped?"};
+                    "the lender has not answered for " + std::to_string(patience.count()) + " ms; is it stopped?"};
     pollfd entry{socket_.get(), POLLIN, 0};
     ::poll(&entry, 1, kLookMs);
   }

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -95,8 +96,11 @@ class DoorCall {
  public:
   // Waits a moment where the door has many callers; gives up once `ends` is set.
   static Result<DoorCall> connect(const DoorAddress& address, const std::atomic<bool>& ends);
+  // A lender that is stopped, or busy with many others, answers in this time or is not waited for.
+  static constexpr std::chrono::milliseconds kPatience{10000};
   // The answer, with the descriptor that came with it, if `taken` is given; an error if it is a refusal.
-  Result<DoorNote> ask(const DoorNote& question, FileDescriptor* taken = nullptr);
+  Result<DoorNote> ask(const DoorNote& question, FileDescriptor* taken = nullptr,
+                       std::chrono::milliseconds patience = kPatience);
   // Expects none.
   void tell(DoorNote note);
 

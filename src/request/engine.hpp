@@ -201,7 +201,7 @@ class Engine {
   bool is_shown(const Piece& piece, const PeerState& to) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
-  void post_first(Operation& operation, std::uint32_t index);
+  void post_first(Operation&operation, std::uint32_t index), ask_behind(Operation&operation, std::uint32_t index) noexcept;
   bool try_send(Operation& operation, std::uint32_t index);
   bool announce(Operation& operation, std::uint32_t index);
   bool must_stay(Operation& operation, const Status& status);
@@ -209,6 +209,7 @@ class Engine {
   bool tell_types(PeerState& to);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
+  void say(Operation&operation), say_soon(Operation&operation) noexcept;
   static Envelope clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes);
   void on_clear(const Arrival& arrival);
   void start_stream(Operation& operation, std::uint32_t index);
@@ -266,7 +267,7 @@ class Engine {
   void add_others(const Operation& first, std::vector<Put>& puts);
   bool begin_puts(std::vector<Put> puts);
   enum class Turn { none, in_turn, ahead };
-  bool begin_put(Put put, Turn turn);
+  bool begin_put(Put put, Turn turn), begin_ahead(Operation&operation, Put put);
   Result<Ticket> start_put(const Operation& operation, const Put& put, const Ticket& after) const;
   void begun(state::Copies& copies, Ticket ticket, Rank to, Turn turn);
   void copies_over(const state::Copies& copies, Rank to);

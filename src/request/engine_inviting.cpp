@@ -125,16 +125,23 @@ std::optional<OperationId> Engine::accept(const Piece& piece, const Destination&
   operation.group = order.scope.group;
   operation.outcome = {Status{}, parts_.rank, order.tag, IST_CARRIER_DEVICE, piece.size, nullptr, false};
   operation.state = state::Cleared{envelope.receiver_op, piece.size, kind, loan, false, false, nullptr, Bytes{}};
-  if (parts_.trace != nullptr) trace_begin(operation);
   // Where the copy cannot be started, the message goes another way.
-  if (!begin_put({id.index(), std::move(memory), piece}, Turn::ahead)) {
+  if (!begin_ahead(operation, {id.index(), std::move(memory), piece})) {
     operations_.release(id.index());
     to.guest->give_back();
     return std::nullopt;
   }
   ++to.next_sequence;
-  post_or_queue(to, envelope);
+  say_soon(operation);
   return id;
+}
+
+// Also where memory runs out before it has begun.
+bool Engine::begin_ahead(Operation& operation, Put put) try {
+  if (parts_.trace != nullptr) trace_begin(operation);
+  return begin_put(std::move(put), Turn::ahead);
+} catch (const std::bad_alloc&) {
+  return operation.in<state::Putting>();
 }
 
 // The receiver is gone, and the program's kernel, which the copy is behind, may wait for it for ever. As of a cell: whoever sends hears of

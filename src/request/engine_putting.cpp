@@ -187,8 +187,8 @@ void Engine::now_putting(Put& put, std::shared_ptr<state::Copies> copies) {
   operation.state = state::Putting{std::move(put.memory),   std::move(copies),      cleared.receiver_op, sent,
                                    sent < cleared.accepted, cleared.loan.part != 0, put.from.size};
   operation.outcome.carrier = IST_CARRIER_DEVICE;
-  copying(operation);
   activate(operation, put.index);
+  copying(operation);
 }
 
 bool Engine::step_putting(Operation& operation, std::uint32_t index) {

@@ -134,16 +134,23 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
 // Throws only before anything is sent.
 void Engine::post_first(Operation& operation, std::uint32_t index) {
   PeerState& to = peer(operation.peer);
-  const bool posted = (to.outbox.empty() || (types_ && to.only_types_wait())) && try_send(operation, index);
-  if (posted && !operation.in<state::Announced>()) return;
+  if ((to.outbox.empty() || (types_ && to.only_types_wait())) && try_send(operation, index)) {
+    if (operation.in<state::Announced>()) ask_behind(operation, index);
+    return;
+  }
   // From now on other work of the queue may come first: this is the moment to know of what is there.
   if (const auto asked = is_finished(operation.ready); !asked.ok()) {
-    // Of what is announced the receiver hears when it answers.
-    posted ? finish(operation, index, asked.status()) : fail_send(operation, index, asked.status());
-  } else if (!posted) {
+    fail_send(operation, index, asked.status());
+  } else {
     to.outbox.push_back({operation.envelope, {}, index, true});
     ++posting_;
   }
+}
+
+// The same moment of what is announced: its receiver hears of a failure when it answers. Where memory runs out that is found then.
+void Engine::ask_behind(Operation& operation, std::uint32_t index) noexcept try {
+  if (const auto asked = is_finished(operation.ready); !asked.ok()) finish(operation, index, asked.status());
+} catch (const std::bad_alloc&) {
 }
 
 // True when the operation's envelope needs no more room: posted, or its cell is being filled.
@@ -186,41 +193,6 @@ bool Engine::announce(Operation& operation, std::uint32_t index) {
       operation.shown ? heap_->show(operation.offered) : reinterpret_cast<std::uint64_t>(&operation.offered);
   const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()), word, operation.offered};
   return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}));
-}
-
-void Engine::post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload) {
-  if (to.outbox.empty() && to.link->post(envelope, payload)) return;
-  // Whoever is gone makes no room any more, and fail_for has been here.
-  if (!check_peer(to.rank).ok()) return;
-  to.outbox.push_back({envelope, {payload.begin(), payload.end()}, 0, false});
-  ++posting_;
-}
-
-Status Engine::tell(Rank to, std::uint32_t context, std::int32_t tag, std::span<const std::byte> payload) {
-  IST_TRY(check_peer(to));
-  Envelope envelope;
-  envelope.type = EnvelopeType::notice;
-  envelope.context = context;
-  envelope.tag = tag;
-  envelope.bytes = payload.size();
-  post_or_queue(peer(to), envelope, payload);
-  return {};
-}
-
-bool Engine::drain_outbox(PeerState& to) {
-  bool moved = false;
-  for (; !to.places.empty() && to.link->post(to.places.front().envelope, {}); --posting_, moved = true)
-    to.places.pop_front();
-  while (!to.outbox.empty()) {
-    const Posting& posting = to.outbox.front();
-    const bool placed = posting.is_operation ? try_send(operations_.at(posting.operation), posting.operation)
-                                             : to.link->post(posting.envelope, posting.payload);
-    if (!placed) break;
-    to.outbox.pop_front();
-    --posting_;
-    moved = true;
-  }
-  return moved;
 }
 
 Envelope Engine::clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes) {
@@ -350,6 +322,8 @@ bool Engine::step_unused_cells() {
 
 // True if the operation moved on.
 bool Engine::step_send(Operation& operation, std::uint32_t index) {
+  if (operation.unsaid) [[unlikely]]
+    say(operation);
   if (operation.in<state::Failing>()) return fill_place_of(operation, index);
   if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) {
     const auto posted = filling->cell.step(operation.envelope);

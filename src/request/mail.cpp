@@ -10,6 +10,8 @@
 namespace ist {
 namespace {
 
+using By = state::SendingMail::By;
+
 // So often a message goes to a mailbox all the same whose last one no worker could put where it belonged.
 constexpr std::uint32_t kAskUnfitAgain = 16;
 // The receiver tells of so many free places, or when the sender knows of none, if no message of its own does.
@@ -172,12 +174,8 @@ std::optional<Result<OperationId>> Mail::send(const Piece& piece, Rank dest, std
   const OperationId id = engine_.operations_.add();
   if (id.value == 0) return Result<OperationId>{Engine::too_many()};
   const Letter letter{*place, mailing_.number_of(to.messages)};
-  // Guard ORDER_FIRST: whoever hears of the message may have its worker wait for it.
-  auto order = mailing_.post(piece, *to.box, to.loan, letter);
-  if (!order) {
-    engine_.operations_.release(id.index());
-    return std::nullopt;
-  }
+  auto ordered = order(piece, to, letter, id.index());
+  if (!ordered) return std::nullopt;
   engine_.wake_sleeper();
   ++to.messages;
   to.told &= static_cast<std::uint16_t>(~(1U << *place));
@@ -200,78 +198,104 @@ std::optional<Result<OperationId>> Mail::send(const Piece& piece, Rank dest, std
   operation.piece = piece;
   operation.group = scope.group;
   operation.outcome = {Status{}, engine_.parts_.rank, tag, IST_CARRIER_MAILBOX, piece.size, nullptr, false};
-  operation.state = state::SendingMail{letter, to.box, std::move(*order), {}, {}, false};
-  return begin(operation, id);
+  operation.state = state::SendingMail{letter, to.box, std::move(*ordered), {}, {}, {}, By::worker, {}};
+  return Result<OperationId>{begin(operation, id)};
 }
 
-Result<OperationId> Mail::begin(Operation& operation, OperationId id) {
-  engine_.post_or_queue(engine_.peer(operation.peer), operation.envelope);
-  if (engine_.parts_.trace != nullptr) engine_.trace_begin(operation);
-  engine_.copying(operation);
+// Guard ORDER_FIRST: whoever hears of the message may have its worker wait for it. None, and where memory runs out: there is no operation.
+std::optional<Ticket> Mail::order(const Piece& piece, const Out& to, const Letter& letter, std::uint32_t index) {
+  std::optional<Ticket> given;
+  try {
+    given = mailing_.post(piece, *to.box, to.loan, letter);
+  } catch (const std::bad_alloc&) {
+    engine_.operations_.release(index);
+    throw;
+  }
+  if (!given) engine_.operations_.release(index);
+  return given;
+}
+
+// Nobody takes back what the worker was told.
+OperationId Mail::begin(Operation& operation, OperationId id) noexcept {
   engine_.activate(operation, id.index());
+  engine_.say_soon(operation);
+  try {
+    if (engine_.parts_.trace != nullptr) engine_.trace_begin(operation);
+    engine_.copying(operation);
+  } catch (const std::bad_alloc&) {  // a trace lacks it
+  }
   return id;
 }
 
-// The worker has failed, and its process goes on without: the packets go to the same place, with the same number and the same bytes.
+// The worker has failed, and its process goes on without: the packets go to the same place, with the same number and the same bytes. Where
+// memory runs out in the midst of a stage, the next step has it again.
 bool Mail::post_by_driver(Operation& operation, std::uint32_t index) {
   auto& sending = std::get<state::SendingMail>(operation.state);
-  const Bytes size = operation.piece.size;
-  if (sending.bytes.empty()) {
-    sending.bytes.resize(size.value);
-    sending.bring.emplace(engine_.parts_.kinds, engine_.parts_.pool, host_piece(sending.bytes.data(), size), operation.piece,
-                          Ticket{}, Ticket{});
-  }
-  if (sending.bring) {
-    const auto here = sending.bring->step();
+  if (sending.by == By::bringing) {
+    const auto here = bring(operation, sending);
     if (here.ok() && !*here) return false;
-    sending.bring.reset();
-    if (!here.ok()) {
-      give_up(operation, index, here.status());
-      return true;
-    }
-    const Piece there = mailing_.packets(Piece{}, sending.letter.place, size);
-    std::vector<std::byte> packets(there.size.value);
-    mailing_.pack(sending.bytes, sending.letter.number, packets);
-    sending.bytes = std::move(packets);
-    Loan loan = out(operation.peer).loan;
-    loan.offset += mailing_.offset_of(sending.letter.place).value;
-    Lending* const borrower = engine_.lending(*engine_.peer(operation.peer).link, KindId::cuda);
-    auto copy = borrower->copy_to(*sending.box, loan, host_piece(sending.bytes.data(), there.size), Ticket{});
-    if (!copy.ok()) {
-      give_up(operation, index, copy.status());
-      return true;
-    }
-    sending.order = std::move(*copy);
+    if (!here.ok()) return give_up(operation, index, here.status());
+    sending.by = By::brought;
+  }
+  if (sending.by == By::brought) {
+    if (Status started = start_copy(operation, sending); !started.ok()) return give_up(operation, index, std::move(started));
+    sending.by = By::driver;
   }
   const auto done = is_finished(sending.order);
   if (done.ok() && !*done) return false;
-  if (!done.ok())
-    give_up(operation, index, done.status());
-  else
-    engine_.finish(operation, index, {});
+  if (!done.ok()) return give_up(operation, index, done.status());
+  engine_.finish(operation, index, {});
   return true;
 }
 
-// The receiver waits for the packets: it is told that they will not come.
-void Mail::give_up(Operation& operation, std::uint32_t index, const Status& why) {
+Result<bool> Mail::bring(Operation& operation, state::SendingMail& sending) {
+  const Bytes size = operation.piece.size;
+  sending.bytes.resize(size.value);
+  if (!sending.bring)
+    sending.bring.emplace(engine_.parts_.kinds, engine_.parts_.pool, host_piece(sending.bytes.data(), size), operation.piece,
+                          Ticket{}, Ticket{});
+  return sending.bring->step();
+}
+
+Status Mail::start_copy(Operation& operation, state::SendingMail& sending) {
+  sending.bring.reset();
+  const Piece there = mailing_.packets(Piece{}, sending.letter.place, operation.piece.size);
+  sending.packets.resize(there.size.value);
+  mailing_.pack(sending.bytes, sending.letter.number, sending.packets);
+  Loan loan = out(operation.peer).loan;
+  loan.offset += mailing_.offset_of(sending.letter.place).value;
+  Lending* const borrower = engine_.lending(*engine_.peer(operation.peer).link, KindId::cuda);
+  auto copy = borrower->copy_to(*sending.box, loan, host_piece(sending.packets.data(), there.size), Ticket{});
+  if (copy.ok()) sending.order = std::move(*copy);
+  return copy.status();
+}
+
+// The receiver waits for the packets: it is told that they will not come, once there is memory for that. True: it has moved on.
+bool Mail::give_up(Operation& operation, std::uint32_t index, Status why) {
+  auto& sending = std::get<state::SendingMail>(operation.state);
+  sending.by = By::failed;
+  sending.why = std::move(why);
   Envelope note;
   note.type = EnvelopeType::mailbox;
   note.flags = kEnvelopeFailed;
-  note.sender_op = std::get<state::SendingMail>(operation.state).letter.number;
+  note.sender_op = sending.letter.number;
   engine_.post_or_queue(engine_.peer(operation.peer), note);
+  why = std::move(sending.why);
   engine_.finish(operation, index, why);
+  return true;
 }
 
 bool Mail::step_sending(Operation& operation, std::uint32_t index) {
   auto& sending = std::get<state::SendingMail>(operation.state);
   // Its place is never used again: who knows when the driver's copy meets what the receiver does with it.
-  if (sending.by_driver) return post_by_driver(operation, index);
+  if (sending.by == By::failed) return give_up(operation, index, std::move(sending.why));
+  if (sending.by != By::worker) return post_by_driver(operation, index);
   const auto done = is_finished(sending.order);
   if (done.ok() && !*done) return false;
   if (!done.ok()) {
-    log::info("a message that was given to a worker goes by the driver: " + done.status().text());
-    sending.by_driver = true;
+    sending.by = By::bringing;
     sending.order = Ticket{};
+    log::info("a message that was given to a worker goes by the driver: " + done.status().text());
     return post_by_driver(operation, index);
   }
   out(operation.peer).busy &= static_cast<std::uint16_t>(~(1U << sending.letter.place));

@@ -81,11 +81,14 @@ class Mail {
   bool open(Out& to, Rank dest, const Piece& piece) const;
   static std::optional<std::uint32_t> free_place(const Out& to);
   bool chosen(const PeerState& to, const Piece& piece) const;
-  Result<OperationId> begin(Operation& operation, OperationId id);
+  std::optional<Ticket> order(const Piece& piece, const Out& to, const Letter& letter, std::uint32_t index);
+  OperationId begin(Operation& operation, OperationId id) noexcept;
   static std::uint32_t news(In& from);
   void tell(Rank rank, In& from);
   bool post_by_driver(Operation& operation, std::uint32_t index);
-  void give_up(Operation& operation, std::uint32_t index, const Status& why);
+  Result<bool> bring(Operation& operation, state::SendingMail& sending);
+  Status start_copy(Operation& operation, state::SendingMail& sending);
+  bool give_up(Operation& operation, std::uint32_t index, Status why);
   bool cleans(const In& from, std::uint32_t place) const;
   void free_again(Rank source, std::uint32_t place, bool cleaned);
   bool take_by_worker(Operation& operation, std::uint32_t index);

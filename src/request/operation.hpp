@@ -120,9 +120,10 @@ struct SendingMail {  // send: its worker stores it into the receiver's mailbox,
   Letter letter;
   std::shared_ptr<Borrowed> box;
   Ticket order;
-  std::vector<std::byte> bytes;   // by the driver: of the message, then its packets
-  std::optional<Transfer> bring;  // of those
-  bool by_driver = false;
+  std::vector<std::byte> bytes, packets;  // by the driver
+  std::optional<Transfer> bring;          // of the bytes
+  enum class By : std::uint8_t { worker, bringing, brought, driver, failed } by = By::worker;
+  Status why;  // it failed
 };
 struct TakingMail {  // receive: matched a message that lies in the mailbox, or is on its way there
   Letter letter;
@@ -225,6 +226,7 @@ struct Operation {
   bool shown = false;            // the bytes lie in memory that sender and receiver share, for the receiver to copy them
   bool still_read : 1 = false;   // of a send: a copy into a cell that is not used is under way
   bool stays_eager : 1 = false;  // of a send: its cell is waited for, however long that takes
+  bool unsaid : 1 = false;       // of a send that has begun: there was no memory for its envelope yet
   bool lent = false;             // of a send that is announced: its receiver may be at work on its memory
   std::uint32_t parent = 0;      // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
@@ -257,7 +259,7 @@ struct Operation {
   // piece, and a send its envelope.
   void clear() {
     wire = parent = step = 0;
-    sends = active = released = message = timed = shown = still_read = stays_eager = lent = false;
+    sends = active = released = message = timed = shown = still_read = stays_eager = unsaid = lent = false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;

@@ -1,6 +1,6 @@
 // Memory that runs out where a test wants it to. The program's operator new is in keeping_test.cpp.
 //
-// Who calls this : keeping_test.cpp, keeping_devices_test.cpp, keeping_schedules_test.cpp.
+// Who calls this : keeping_test.cpp, keeping_devices_test.cpp, keeping_schedules_test.cpp, keeping_sends_test.cpp, keeping_channels_test.cpp.
 // Threads        : one.
 // Ownership      : none.
 // Errors         : std::bad_alloc, of operator new.

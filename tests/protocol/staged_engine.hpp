@@ -1,6 +1,6 @@
 // An engine without a world: one path, which shows what the test publishes, when the test wants it.
 //
-// Who calls this : last_messages_test.cpp, keeping_test.cpp, keeping_devices_test.cpp, keeping_schedules_test.cpp.
+// Who calls this : last_messages_test.cpp, keeping_test.cpp, and the other tests called keeping.
 // Threads        : one.
 // Ownership      : owns the engine and its path.
 // Errors         : the engine's.

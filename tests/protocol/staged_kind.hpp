@@ -1,7 +1,7 @@
 // An invented device whose copies are over at once, take memory of the host, and go wherever this process's memory is: what a rank
 // lends is its own memory. For tests of what becomes of messages where memory runs out.
 //
-// Who calls this : keeping_test.cpp, keeping_devices_test.cpp.
+// Who calls this : keeping_test.cpp, keeping_devices_test.cpp, keeping_sends_test.cpp, keeping_channels_test.cpp.
 // Threads        : one.
 // Ownership      : nothing; pieces are views of the test's data. A block is the test's, too.
 // Errors         : std::bad_alloc.
@@ -17,8 +17,9 @@
 
 namespace ist::test {
 
-class StagedKind final : public InventedKind, public Lending {
+class StagedKind : public InventedKind, public Lending {
  public:
+  using InventedKind::InventedKind;
   static Piece piece_of(const void* address, std::size_t size) {
     Piece piece = host_piece(address, Bytes{size});
     piece.kind = kId;

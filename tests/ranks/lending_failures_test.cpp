@@ -125,11 +125,12 @@ int carry(const Here& here, Checks& check, const ist_buffer& place) {
   return carrier;
 }
 
+int allocations() { return driver_call<decltype(&::fake_cuda_count)>("fake_cuda_count")("allocations"); }
+
 // Rank 0 holds rank 1's memory open. Once that is freed, loans that rank 0 has no use for tell it so all the same.
 TEST(LendingFailures, AreNoneWhereMemoryIsFreedAndOnlyOrdinaryHostMessagesFollow) {
   NEEDS_FAKE_DRIVER();
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
-    const auto allocations = [] { return driver_call<decltype(&::fake_cuda_count)>("fake_cuda_count")("allocations"); };
     Checks check(here);
     Data ordinary(kBytes, 1);
     Buffer kept(here, kBytes, IST_KIND_CUDA, here.rank);
@@ -154,6 +155,54 @@ TEST(LendingFailures, AreNoneWhereMemoryIsFreedAndOnlyOrdinaryHostMessagesFollow
                "whether it is closed");
     }
     check.that(closed == 1, "freed memory is let go of");
+    return check.wrong();
+  }));
+}
+
+// Nobody calls the library meanwhile.
+bool come_down_to(int few) {
+  const auto limit = Clock::now() + std::chrono::seconds{20};
+  while (allocations() > few && Clock::now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  return allocations() <= few;
+}
+
+// Rank 0 opens `memory` of rank 1.
+void open_by_messages(const Here& here, Checks& check, const Buffer& memory) {
+  bool open = false;
+  for (int n = 0; n < 2000 && !open; ++n) {
+    open = carry(here, check, memory.get()) == IST_CARRIER_DEVICE;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  check.that(open, "the memory is opened");
+}
+
+TEST(LendingFailures, AreNoneWhereMemoryIsFreedAndNothingFollows) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    const Buffer kept(here, kBytes, IST_KIND_CUDA, here.rank);
+    auto freed = std::make_unique<Buffer>(here, kBytes, IST_KIND_CUDA, here.rank);
+    open_by_messages(here, check, kept);
+    const int before = allocations();
+    open_by_messages(here, check, *freed);
+    check.that(here.rank == 1 || allocations() == before + 1, "it stays open");
+    if (here.rank == 1) freed.reset();
+    if (here.rank == 0) check.that(come_down_to(before), "freed memory is let go of");
+    std::this_thread::sleep_for(std::chrono::milliseconds{2500});
+    check.that(here.rank == 1 || allocations() == before, "what is not freed stays open");
+    check.that(carry(here, check, kept.get()) == IST_CARRIER_DEVICE, "and is used");
+    return check.wrong();
+  }));
+}
+
+// The same of an owner that ends, with all that it had lent.
+TEST(LendingFailures, AreNoneWhereTheOwnerLeaves) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    const Buffer memory(here, kBytes, IST_KIND_CUDA, here.rank);
+    open_by_messages(here, check, memory);
+    if (here.rank == 0) check.that(come_down_to(allocations() - 1), "the memory of one that has left is let go of");
     return check.wrong();
   }));
 }

@@ -49,6 +49,21 @@ void into_new_memory(GuardedBuffer& source) {
   }
 }
 
+// The same, but all messages go into one, and only then is it freed.
+void into_one_that_is_freed(GuardedBuffer& source) {
+  std::unique_ptr<GuardedBuffer> target;
+  if (rank() == 0) target = std::make_unique<GuardedBuffer>(IST_KIND_CUDA, kBytes);
+  for (int n = 0; n < kMessages; ++n) {
+    if (rank() == 1) {
+      EXPECT_EQ(IST_OK, ist_send(source.get(), count(kBytes), IST_BYTE, 0, kTag, comm())) << ist_error_text();
+    } else if (rank() == 0) {
+      EXPECT_EQ(IST_OK, ist_recv(target->get(), count(kBytes), IST_BYTE, 1, kTag, comm(), IST_STATUS_IGNORE))
+          << ist_error_text();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{3});  // for the thread that opens
+  }
+}
+
 void add_up(GuardedBuffer& numbers) {
   numbers.fill(std::vector<unsigned char>(kBytes, static_cast<unsigned char>(1 << rank())));
   EXPECT_EQ(IST_OK, ist_allreduce(IST_IN_PLACE, numbers.get(), count(kBytes), IST_UINT8, IST_SUM, comm()))
@@ -110,6 +125,38 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
     together();
   }
   EXPECT_EQ(IST_OK, ist_unregister(world(), locked.data())) << ist_error_text();
+}
+
+// Rank 1 asks after it, and there is no new loan.
+TEST(WaitingStreams, WhatIsFreedBesideOneIsClosedWhenTheStreamHasGoneOn) {
+  NEEDS_DEVICES();
+  const Soon soon;
+  const Stream stream;
+  GuardedBuffer word(IST_KIND_CUDA, kWord);
+  GuardedBuffer source(IST_KIND_CUDA, kBytes);
+  if (rank() == 0) word.fill(random_bytes(kWord, 50));
+  together();
+  if (rank() == 1) receive_on(stream, word.get(), kWord, 0);  // prepares the channel, too
+  send_word(stream, word, 50);
+  std::this_thread::sleep_for(std::chrono::milliseconds{2500});  // what earlier tests have freed
+  const std::uint64_t before = closings();
+  if (rank() == 0) word.fill(random_bytes(kWord, 51));
+  together();
+  if (rank() == 1) receive_on(stream, word.get(), kWord, 0);
+  into_one_that_is_freed(source);
+  std::this_thread::sleep_for(std::chrono::milliseconds{2500});
+  if (rank() == 1) {
+    EXPECT_EQ(before, closings()) << "closed while a stream waited";
+  }
+  together();
+  send_word(stream, word, 51);
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+  while (rank() == 1 && counts() && closings() == before && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  if (rank() == 1 && counts()) {
+    EXPECT_LT(before, closings()) << "nothing was closed once the stream had gone on";
+  }
+  together();
 }
 
 // Whose kernels the driver brings to the device when nothing runs there; the others wait for this rank meanwhile.

@@ -115,6 +115,32 @@ TEST_P(Sharing, WhatIsFreedAndAllocatedAgainIsNeverTheOldPlaceAndLeavesNoDescrip
       << "before " << kRounds - 11 << " of " << kRounds << " rounds there were " << before;
 }
 
+// Its borrower asks after what it does not use, and lets go of it, however it was opened.
+TEST_P(Sharing, WhatIsFreedIsClosedThoughNothingFollows) {
+  NEEDS_DEVICES();
+  if (DRIVER(fake_cuda_count) == nullptr)
+    GTEST_SKIP() << "not covered here: what a process has open, which the fake driver counts";
+  const auto open_now = [] { return DRIVER(fake_cuda_count)("allocations") + DRIVER(fake_cuda_count)("pools"); };
+  const auto comes_to = [&](int few) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (open_now() > few && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    return open_now();
+  };
+  if (off()) return;
+  const std::size_t bytes = enough(3000);
+  std::this_thread::sleep_for(std::chrono::milliseconds{2500});  // what other tests have left
+  EXPECT_EQ(IST_OK, ist_barrier(comm()));
+  auto memory = std::make_unique<Memory>(GetParam(), bytes + 128);
+  EXPECT_TRUE(opened(*memory, {0, bytes}));
+  const int open = open_now();
+  if (rank() != 0) memory.reset();
+  if (rank() == 0) {
+    EXPECT_EQ(open - 1, comes_to(open - 1)) << "it is still open";
+  }
+  EXPECT_EQ(IST_OK, ist_barrier(comm()));
+}
+
 // With ISTHMUS_MAPPED_LIMIT=5MiB only two of them stay open.
 TEST_P(Sharing, ManyInTurnAllArriveWhateverStaysOpen) {
   NEEDS_DEVICES();

@@ -1,4 +1,5 @@
 // Messages that streams send and receive: every byte of every size, however many are under way, and what is refused.
+#include "../fake_cuda/fake_cuda.h"
 #include "streams_support.hpp"
 
 using namespace rank_test;
@@ -159,6 +160,65 @@ TEST(Streams, BothWaysInOneCall) {
       in.expect(random_bytes(bytes, bytes + at(left)), std::to_string(bytes) + " bytes from the left");
       together();
     }
+  }
+}
+
+// The driver that counts says so; notes of types have kernels of their own.
+TEST(Streams, BothWaysBetweenTwoDevicesAreOneLaunch) {
+  NEEDS_DEVICES();
+  const char* const checks = std::getenv("ISTHMUS_CHECK");
+  if (DRIVER(fake_cuda_calls) == nullptr || devices() < size() || (checks != nullptr && std::string{checks} != "0"))
+    GTEST_SKIP() << "not covered here: launches, which the fake driver counts, with a device for each rank";
+  const auto calls = [](const char* name) { return DRIVER(fake_cuda_calls)(name); };
+  const Stream stream;
+  const int right = (rank() + 1) % size();
+  const int left = (rank() + size() - 1) % size();
+  EXPECT_EQ(IST_OK, ist_prepare_on(stream.get(), right, 31, IST_SENDS, comm())) << ist_error_text();
+  EXPECT_EQ(IST_OK, ist_prepare_on(stream.get(), left, 31, IST_RECEIVES, comm())) << ist_error_text();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, kSmall, kSmall + 1, kInFlight, kInFlight * 2 + 1}) {
+    GuardedBuffer out(IST_KIND_CUDA, bytes);
+    GuardedBuffer in(IST_KIND_CUDA, bytes);
+    out.fill(random_bytes(bytes, bytes + at(rank())));
+    in.poison();
+    together();
+    const std::uint64_t launches = calls("cuLaunchKernel");
+    const std::uint64_t copies = calls("cuMemcpyAsync");
+    EXPECT_EQ(IST_OK, ist_sendrecv_on(stream.get(), out.get(), count(bytes), IST_BYTE, right, 31, in.get(), count(bytes),
+                                      IST_BYTE, left, 31, comm()))
+        << ist_error_text();
+    EXPECT_EQ(launches + 1, calls("cuLaunchKernel")) << bytes << " bytes";
+    EXPECT_EQ(copies, calls("cuMemcpyAsync")) << bytes << " bytes";
+    stream.wait();
+    in.expect(random_bytes(bytes, bytes + at(left)), std::to_string(bytes) + " bytes from the left");
+  }
+}
+
+// With three ranks on two devices: what is sent has to find room before what is received is taken.
+TEST(Streams, BothWaysWithOnePartnerOnThisDeviceAndOneElsewhereAreRefusedAboveTheRoomThereIs) {
+  NEEDS_DEVICES();
+  if (size() != 3 || devices() != 2) GTEST_SKIP() << "not covered here: three ranks on two devices";
+  const Stream stream;
+  const int right = (rank() + 1) % size();
+  const int left = (rank() + size() - 1) % size();
+  const bool mixed = rank() != 1;
+  GuardedBuffer large(IST_KIND_CUDA, kInFlight + 1);
+  const auto both = [&](const ist_buffer& from, const ist_buffer& to, std::size_t bytes) {
+    return ist_sendrecv_on(stream.get(), from, count(bytes), IST_BYTE, right, 32, to, count(bytes), IST_BYTE, left, 32,
+                           comm());
+  };
+  for (const std::size_t bytes : {std::size_t{100}, kInFlight}) {
+    GuardedBuffer out(IST_KIND_CUDA, bytes);
+    GuardedBuffer in(IST_KIND_CUDA, bytes);
+    out.fill(random_bytes(bytes, bytes + at(rank())));
+    in.poison();
+    EXPECT_EQ(IST_OK, both(out.get(), in.get(), bytes)) << ist_error_text();
+    stream.wait();
+    in.expect(random_bytes(bytes, bytes + at(left)), std::to_string(bytes) + " bytes from the left");
+    together();
+    if (mixed)
+      fails(IST_ERR_ARGUMENT, both(large.get(), large.get(), kInFlight + 1),
+            {"is on this rank's device", "8388609", "in two streams"});
+    together();
   }
 }
 

@@ -85,6 +85,9 @@ run_sanitize() {
   local calls="--gtest_filter=*.FloatsAre*:*.Nobodys*:*.ARootThatIs*:*.PageLocked*"
   local workers="--gtest_filter=*.*EverySmallSize*:*.MemoryOfEveryClass*:*.SeveralMessages*"
   local lone="--gtest_filter=CudaLone*"
+  # Of the layouts few, on CUDA memory: each form in a kernel, and messages of them that are packed, unpacked and moved from gaps to gaps.
+  local packs="--gtest_filter=*parts_of_random*cuda_0*:*lists_that_come_again*cuda_0*:*one_layout_after*cuda_0*"
+  local layouts="--gtest_filter=Layouts.that_wait*:Layouts.many_at_once*:Layouts.too_long*"
   # But for those that look at the clock.
   local worker="--gtest_filter=CudaWorker.*-*.comes_behind*:*.does_not_come*:*.whoever_waits*"
   if (($(gpus) < 2)); then
@@ -104,6 +107,8 @@ run_sanitize() {
     [[ $tool == synccheck ]] || sanitize "$tool" 60 1 "arithmetic" "$tests/arithmetic_test" $brief "$sums"
     sanitize "$tool" 90 1 "channels and meetings, each kernel alone" "$tests/cuda_kind_test" $brief "$lone"
     [[ $tool == initcheck ]] && continue
+    ISTHMUS_TEST_PACKS=20 sanitize "$tool" 90 1 "packing" "$tests/packing_test" $brief "$packs"
+    ISTHMUS_KINDS=host,cuda sanitize "$tool" 90 2 "messages of layouts" "$tests/ranks_layouts" $brief "$layouts"
     remark=$parts sanitize "$tool" 90 2 "messages in streams" "$tests/ranks_streams" $brief "$streams"
     remark=$through sanitize "$tool" 90 2 "collective calls in streams" "$tests/ranks_meetings" $brief "$calls"
   done

@@ -104,19 +104,29 @@ Status StreamChannels::tell(const Key& key, const ChannelCard& card) {
     return {};
   }
   peers.theirs = card;
-  return peers.end || card.refused != 0 ? Status{} : open(peers, theirs, entry(key).end->device());
+  return (peers.end && peers.told) || card.refused != 0 ? Status{} : open(peers, theirs, entry(key).end->device());
 }
 
-// Opens this rank's end and tells the other one of it.
+// Once: whoever is gone needs no telling. Where memory runs out, the next call tells it, or the other one's card when it is shown again.
+Status StreamChannels::tell_of_own(Entry& mine, const Key& key, const ChannelCard& card) try {
+  mine.told = true;  // before: a rank that tells itself comes back here
+  return tell(key, card);
+} catch (...) {
+  mine.told = false;
+  throw;
+}
+
+// Opens this rank's end, where it is not open yet, and tells the other one of it.
 Status StreamChannels::open(Entry& entry, const Key& key, int device) {
+  if (entry.end) return tell_of_own(entry, key, entry.end->card());
   Status status{IST_ERR_KIND, "rank " + std::to_string(engine_.rank().value) + " has no device for it"};
   if (channels_ != nullptr && device >= 0) {
-    auto end = channels_->open(key.side, device, engine_.rank(), Rank{key.peer},
-                               key.side == ChannelSide::receives && engine_.types() != nullptr);
-    status = end.ok() ? Status{} : end.status();
+    const bool compares = key.side == ChannelSide::receives && engine_.types() != nullptr;
+    auto end = channels_->open(key.side, device, engine_.rank(), Rank{key.peer}, compares);
+    status = end.status();
     if (end.ok()) entry.end = std::move(*end);
   }
-  return status.ok() ? tell(key, entry.end->card()) : status;
+  return status.ok() ? tell_of_own(entry, key, entry.end->card()) : status;
 }
 
 // Where an end is opened without the program's help: on the device that is current in the thread that looks just now, if one is.
@@ -135,7 +145,7 @@ void StreamChannels::hear(Rank from, const Envelope& envelope, std::span<const s
   Entry& mine = entry(key);
   if (card.use == ChannelUse::queues || mine.by_queues) return hear_of_queues(mine, key, card);
   mine.theirs = card;
-  if (mine.end || card.refused != 0) return;
+  if ((mine.end && mine.told) || card.refused != 0) return;
   const Status opened = open(mine, key, likely_device());
   if (mine.end) return;
   static_cast<void>(tell(key, refusal_of(key.side, opened.code())));
@@ -149,8 +159,8 @@ void StreamChannels::hear_of_queues(Entry& mine, const Key& key, const ChannelCa
   if (mine.end || card.use == ChannelUse::streams || card.refused != 0) {
     mine.clash = true;
     ++clashes_;
-  } else if (!std::exchange(mine.by_queues, true)) {
-    static_cast<void>(tell(key, card_of_queues(key.side)));
+  } else if (!std::exchange(mine.by_queues, true) || !mine.told) {
+    static_cast<void>(tell_of_own(mine, key, card_of_queues(key.side)));
   }
 }
 
@@ -161,7 +171,8 @@ Status StreamChannels::use_in_queues(const ChannelName& name) {
   const bool in_streams = mine.end || (mine.theirs && mine.theirs->use == ChannelUse::streams && mine.theirs->refused == 0);
   if (!mine.clash && !in_streams) {
     // Whoever is gone needs not be told, and may have sent before.
-    if (!std::exchange(mine.by_queues, true)) static_cast<void>(tell(key, card_of_queues(key.side)));
+    if (!std::exchange(mine.by_queues, true) || !mine.told)
+      static_cast<void>(tell_of_own(mine, key, card_of_queues(key.side)));
     return {};
   }
   if (!std::exchange(mine.clash, true)) ++clashes_;
@@ -255,10 +266,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
     IST_TRY(use_in_streams(entry, key, name));
     entry.words = words_for(name);
     entry.internal = name.internal;
-    if (!entry.end)
-      IST_TRY(open(entry, key, device));
-    else if (std::exchange(entry.refused, false))
-      IST_TRY(tell(key, entry.end->card()));
+    if (!entry.end || !entry.told || std::exchange(entry.refused, false)) IST_TRY(open(entry, key, device));
   }
   ChannelCard theirs;
   IST_TRY(wait_for_card(entry, name, theirs));

@@ -88,6 +88,7 @@ class StreamChannels {
     std::unique_ptr<ChannelEnd> end;
     std::optional<ChannelCard> theirs;
     bool refused = false;    // the other rank had no end when it was asked; it will be asked again
+    bool told = false;       // what this rank uses the channel in
     bool by_queues = false;  // there will be no end
     bool internal = false;   // of the library itself
     bool clash = false;      // streams at one end, queues at the other
@@ -105,6 +106,7 @@ class StreamChannels {
   void hear(Rank from, const Envelope& envelope, std::span<const std::byte> payload);
   int likely_device() const;
   Status tell(const Key& key, const ChannelCard& card);
+  Status tell_of_own(Entry& mine, const Key& key, const ChannelCard& card);
 
   Status prepare(Entry& entry, const Key& key, const ChannelName& name, int device);
   Status may_connect(const Entry& entry, const ChannelName& name) const;

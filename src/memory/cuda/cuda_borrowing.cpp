@@ -11,6 +11,8 @@ namespace {
 
 // For who waits for an opening; the closing of what lay there before may be ahead of it.
 constexpr std::chrono::seconds kOpeningPatience{30};
+// So often lenders are asked after what is open and was not used since the time before: a few microseconds of a thread of its own.
+constexpr std::chrono::seconds kIdleLook{1};
 
 bool overlap(const Loan& loan, std::uint64_t start, std::uint64_t size) {
   return loan.start < start + size && start < loan.start + loan.size;
@@ -147,6 +149,8 @@ void CudaBorrowing::order(const Key& key, const Loan& loan) {
     mapping.start = loan.start;
     mapping.size = loan.size;
   }
+  mapping.door = loan.door;
+  mapping.borrower = loan.borrower;
   mapping.used = mapping.ordered = ++borrows_;
   orders_.push_back({key, loan, mapping.ordered});
   wake_.notify_all();
@@ -294,10 +298,22 @@ void CudaBorrowing::close(std::unique_ptr<CudaBorrowed> memory) {
 }
 
 void CudaBorrowing::work() {
+  const auto is_due = [this] { return ends_ || next_order() != orders_.end() || !unused_.empty(); };
   std::unique_lock lock(mutex_);
+  auto next_look = std::chrono::steady_clock::now() + kIdleLook;
   while (true) {
-    wake_.wait(lock, [this] { return ends_ || next_order() != orders_.end() || !unused_.empty(); });
+    if (!keeps_any())
+      wake_.wait(lock, is_due);
+    else
+      wake_.wait_until(lock, next_look, is_due);
     if (ends_) return;
+    if (std::chrono::steady_clock::now() >= next_look) {
+      lock.unlock();
+      let_go_of_ended();
+      lock.lock();
+      next_look = std::chrono::steady_clock::now() + kIdleLook;
+      continue;
+    }
     if (!unused_.empty()) {
       auto unused = std::exchange(unused_, {});
       lock.unlock();

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -53,10 +54,12 @@ class CudaBorrowing {
     State state = State::opening;
     std::uint64_t start = 0;  // none of a pool
     std::uint64_t size = 0;
-    std::uint64_t used = 0;     // the count of borrow() when it was last asked for
-    std::uint64_t ordered = 0;  // and when it was first
-    int keepers = 0;            // who wait for it, or hold it until they let it go
-    Status why;                 // it was refused
+    std::uint64_t used = 0;      // the count of borrow() when it was last asked for
+    std::uint64_t ordered = 0;   // and when it was first
+    int keepers = 0;             // who wait for it, or hold it until they let it go
+    Status why;                  // it was refused
+    DoorAddress door;            // of the lender
+    std::int32_t borrower = -1;  // who this is, to it
     std::shared_ptr<CudaBorrowed> memory;
   };
   struct Order {
@@ -68,6 +71,14 @@ class CudaBorrowing {
   struct OpenPiece {
     CUdeviceptr address = 0;
     int users = 0;
+  };
+  // What has not been used for a while.
+  struct Idle {
+    Key key;
+    std::uint64_t ordered = 0;
+    DoorAddress door;
+    std::int32_t borrower = -1;
+    bool ended = false;
   };
   using PieceKey = std::pair<const CudaBorrowed*, std::uint64_t>;  // the pool, and the allocation
   // To be let go without the lock, which whoever lets go of the last one takes.
@@ -86,6 +97,11 @@ class CudaBorrowing {
   bool closing(const Loan& loan, Rank lender) const;
   std::deque<Order>::iterator next_order();
   void work();
+  // cuda_ends.cpp
+  bool keeps_any() const;
+  std::vector<Idle> idle();
+  void ask_lender(std::span<Idle> of_one) const;
+  void let_go_of_ended();
   void open(const Order& order);
   bool names_nothing_again(const Key& key);
   void say_refused(const Order& order, const Status& why) const;
@@ -102,6 +118,8 @@ class CudaBorrowing {
   std::map<Key, Mapping> mappings_;
   std::map<PieceKey, OpenPiece> pieces_;
   std::uint64_t borrows_ = 0;
+  std::uint64_t idle_since_ = 0;  // borrows_ at the last look for what is not used
+  std::optional<Key> asked_to_;   // where that stopped
   Bytes mapped_;
   Bytes limit_ = mebibytes(32768);
   std::condition_variable wake_;

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/log.hpp"
-#include "memory/cuda/cuda_door.hpp"
 #include "memory/cuda/cuda_mapping.hpp"
 
 namespace ist {
@@ -56,24 +55,26 @@ bool CudaLending::is_alive(std::uint64_t allocation, const Lent& lent, CUmemoryP
   return facts.known && facts.buffer_id == allocation && (pool == nullptr || facts.pool == pool);
 }
 
-// Those that are freed are told to each borrower with the next loan, so that their memory returns to the device.
+// Those that are freed are told to each borrower with the next loan, so that their memory returns to the device. (Who gets no loan
+// any more asks by itself: cuda_ends.cpp.)
 void CudaLending::look_for_ended() {
   auto at = lent_.upper_bound(last_looked_);
   for (std::size_t left = std::min(kAskedAtOnce, lent_.size()); left > 0; --left) {
     if (at == lent_.end()) at = lent_.begin();
     last_looked_ = at->first;
-    if (is_alive(last_looked_, at->second, nullptr)) {
-      ++at;
-      continue;
-    }
-    const std::uint64_t pool = at->second.pool;
-    // Nobody keeps a piece of a pool.
-    if (pool == 0)
-      for (const Rank borrower : at->second.borrowers) ended_[borrower].push_back(last_looked_);
-    at = lent_.erase(at);
-    const auto of_it = [&](const auto& entry) { return entry.second.pool == pool; };
-    if (pool != 0 && std::none_of(lent_.begin(), lent_.end(), of_it)) end_pool(pool);
+    at = is_alive(last_looked_, at->second, nullptr) ? std::next(at) : end_loan(at);
   }
+}
+
+std::map<std::uint64_t, CudaLending::Lent>::iterator CudaLending::end_loan(std::map<std::uint64_t, Lent>::iterator ended) {
+  const std::uint64_t pool = ended->second.pool;
+  // Nobody keeps a piece of a pool.
+  if (pool == 0)
+    for (const Rank borrower : ended->second.borrowers) ended_[borrower].push_back(ended->first);
+  const auto next = lent_.erase(ended);
+  const auto of_it = [&](const auto& entry) { return entry.second.pool == pool; };
+  if (pool != 0 && std::none_of(lent_.begin(), lent_.end(), of_it)) end_pool(pool);
+  return next;
 }
 
 void CudaLending::end_pool(std::uint64_t pool) {
@@ -278,6 +279,7 @@ std::optional<Door::Answer> CudaLending::answer(const DoorNote& asked, std::shar
     note_unable(asked);
     return std::nullopt;
   }
+  if (subject == DoorSubject::ended) return which_ended(asked);
   if (subject != DoorSubject::memory && subject != DoorSubject::pool) return links_.answer(asked, kept);
   auto found = take_export(asked);
   if (!found.ok()) return Door::Answer{DoorNote::refusal(found.status()), {}};

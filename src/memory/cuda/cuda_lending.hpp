@@ -12,7 +12,9 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
+#include "memory/cuda/cuda_door.hpp"
 #include "memory/cuda/cuda_links.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
 
@@ -80,6 +82,8 @@ class CudaLending {
   bool has_witness(std::uint64_t pool) const;
   bool is_worth_opening(const LentPool& pool, Rank borrower) const;
   void look_for_ended();
+  // It was freed; the next one.
+  std::map<std::uint64_t, Lent>::iterator end_loan(std::map<std::uint64_t, Lent>::iterator ended);
   void end_pool(std::uint64_t pool);
   void tell_ended(Loan& loan, Rank borrower);
   void export_for(Lent& lent, Rank borrower, LoanFor use);
@@ -90,6 +94,14 @@ class CudaLending {
   Result<FileDescriptor> take_export(const DoorNote& asked);
   bool close_old_exports();
   void note_unable(const DoorNote& note);
+  // cuda_ends.cpp
+  struct Witness {
+    std::uint64_t allocation = 0;
+    std::uint64_t start = 0;
+  };
+  void add_witnesses(std::uint64_t number, std::vector<Witness>& witnesses);
+  void look_at(const EndQuestion& question);
+  Door::Answer which_ended(const DoorNote& asked);
 
   const CudaApi& api_;
   CudaContexts& contexts_;
