@@ -198,6 +198,7 @@ def test_in_a_stream(comm):
         grid.halo([isthmus.HaloField(host, [(1, 1), (1, 0)])]).exchange_on(stream)
     assert len(grid.sides(fields[0])) == len(grid.sides(fields[0], reach=1)) > 0
     assert grid.sides(fields[0]) != grid.sides(fields[0], reach=1)
+    assert len(grid.all_sides(fields[0])) == 744 and grid.all_sides(fields[0]) != grid.all_sides(fields[0], reach=1)
     with pytest.raises(isthmus.Error, match="2"):
         grid.sides(isthmus.HaloField(np.zeros(7), [(1, 1)]))
 
