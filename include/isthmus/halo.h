@@ -178,6 +178,8 @@ IST_API int ist_halo_prepare_on(ist_halo halo, void* stream);
  * are the same on all ranks, which is not compared. `reach` as in ist_halo_options; at most IST_HALO_MOST_SIDES neighbours. The field's buffer is not
  * looked at. Local. */
 IST_API int ist_halo_sides_of(ist_halo_grid grid, const ist_halo_field* field, int reach, ist_halo_sides* sides);
+/* The same of any number of neighbours. */
+IST_API int ist_halo_all_sides_of(ist_halo_grid grid, const ist_halo_field* field, int reach, ist_halo_all_sides* sides);
 
 /* For people: neighbours, bytes, kinds, how it is packed and what that took. The text is cut to `size` bytes with its final zero, and
  * *needed (may be null) becomes the bytes of the whole with it; size 0 only asks. */

@@ -88,11 +88,17 @@ class HaloGrid {
   // For kernels that exchange the halos of a symmetric field by themselves: isthmus/device/halo.cuh.
   ist_halo_sides sides(std::span<const HaloRange> ranges, std::int64_t element, int reach = 0,
                        std::span<const int> layout_map = {}) const {
-    if (static_cast<int>(ranges.size()) != dimensions())
-      throw Error(IST_ERR_ARGUMENT, "sides() needs a range for each dimension");
     ist_halo_sides found{};
-    const ist_halo_field field{ist_host(nullptr), element, ranges.data(), layout_map.empty() ? nullptr : layout_map.data()};
+    const ist_halo_field field = symmetric(ranges, element, layout_map);
     detail::check(ist_halo_sides_of(c(), &field, reach, &found));
+    return found;
+  }
+  // The same of more than 26 neighbours, of which there are up to 80 in four dimensions.
+  ist_halo_all_sides all_sides(std::span<const HaloRange> ranges, std::int64_t element, int reach = 0,
+                               std::span<const int> layout_map = {}) const {
+    ist_halo_all_sides found{};
+    const ist_halo_field field = symmetric(ranges, element, layout_map);
+    detail::check(ist_halo_all_sides_of(c(), &field, reach, &found));
     return found;
   }
   // The ranks of the grid.
@@ -118,6 +124,11 @@ class HaloGrid {
     detail::SharedWorld world;
     ist_halo_grid grid = IST_HALO_GRID_NULL;
   };
+  ist_halo_field symmetric(std::span<const HaloRange> ranges, std::int64_t element, std::span<const int> layout_map) const {
+    if (static_cast<int>(ranges.size()) != dimensions())
+      throw Error(IST_ERR_ARGUMENT, "sides of a field need a range for each dimension");
+    return {ist_host(nullptr), element, ranges.data(), layout_map.empty() ? nullptr : layout_map.data()};
+  }
   std::vector<int> get(int which) const {
     std::vector<int> found(static_cast<std::size_t>(dimensions()));
     int* const places[] = {which == 0 ? found.data() : nullptr, which == 1 ? found.data() : nullptr,

@@ -33,8 +33,8 @@ IST_API int ist_heap_get_on(ist_heap heap, void* stream, ist_buffer dest, const 
  * IST_ERR_UNSUPPORTED where no atomic operation crosses the link to that PE's device. */
 IST_API int ist_heap_put_signal_on(ist_heap heap, void* stream, void* dest, ist_buffer source, uint64_t bytes,
                                    uint64_t* signal, uint64_t value, ist_signal operation, int pe);
-/* As ist_heap_put_layout and _get_layout, of memory of the heap's own device on this PE, with one side of which the bytes lie in a row
- * (IST_ERR_UNSUPPORTED where neither does: pack into a row first). One kernel, into the other PE's memory or out of it. */
+/* As ist_heap_put_layout and _get_layout, of memory of the heap's own device on this PE: strided or listed on either side or on both. One kernel, into the other
+ * PE's memory or out of it. */
 IST_API int ist_heap_put_layout_on(ist_heap heap, void* stream, void* dest, int64_t dest_count, ist_layout dest_layout,
                                    ist_buffer source, int64_t source_count, ist_layout source_layout, int pe);
 IST_API int ist_heap_get_layout_on(ist_heap heap, void* stream, ist_buffer dest, int64_t dest_count, ist_layout dest_layout,

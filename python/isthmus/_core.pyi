@@ -831,6 +831,9 @@ class HaloGrid:
         What kernels take to exchange the halos of a symmetric field of this shape by themselves, an ist_halo_sides, as bytes: isthmus/device/halo.cuh. reach as of halo().
         """
 
+    def all_sides(self, field: HaloField, *, reach: int = 0) -> bytes:
+        """The same of more than 26 neighbours, an ist_halo_all_sides."""
+
     def __repr__(self) -> str: ...
 
 class HaloField:

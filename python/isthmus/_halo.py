@@ -1,11 +1,24 @@
-"""What of a field a stencil may compute while its halos are under way."""
+"""What of a field a stencil may compute while its halos are under way, and arrays that take turns."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
-from ._core import Halo, HaloField
+from ._core import Halo, HaloField, HaloGrid
 
 Slices = tuple[slice, ...]
+
+
+def halo_bounds(grid: HaloGrid, cells: Sequence[int]) -> list[tuple[int, int]]:
+    """Which of so many cells in each dimension are this rank's, where all ranks of the grid share them alike: the first one, and the one behind
+    the last."""
+    if len(cells) != grid.ndims:
+        raise ValueError(f"halo_bounds: there are cells of {len(cells)} dimensions; the grid has {grid.ndims}")
+    return [(all_of * place // ranks, all_of * (place + 1) // ranks) for all_of, place, ranks in zip(cells, grid.coords, grid.dims)]
+
+
+def halo_shift(box: Slices, axis: int, by: int) -> Slices:
+    """The same box as many cells further along one dimension: what a stencil reads beside `box`."""
+    return tuple(slice(part.start + by, part.stop + by) if number == axis else part for number, part in enumerate(box))
 
 
 def halo_split(field: HaloField) -> tuple[Slices | None, list[Slices]]:
@@ -44,3 +57,50 @@ def halo_overlap(halo: Halo, field: HaloField, sweep: Callable[[Slices], object]
     halo.unpack()
     for box in border:
         sweep(box)
+
+
+class HaloLevels:
+    """Arrays of one shape that take turns, as levels of time do: each step sweeps from one into the next, behind halos that it brings itself.
+
+    levels = isthmus.HaloLevels(grid, [first, second], halo=1)
+    for _ in range(steps): levels.step(sweep)
+
+    halo: a width for both sides of all dimensions, or what HaloField takes. options: those of HaloGrid.halo. Collective over the grid, as is
+    free() of a one-sided exchange; a with statement calls it at its end, but for an error's, behind which it is freed with the world."""
+
+    def __init__(self, grid: HaloGrid, arrays: Iterable[object], halo: int | Sequence[Sequence[int]] = 1, *, reach: int = 0,
+                 packing: str = "auto", way: str = "messages") -> None:
+        widths = [(halo, halo)] * grid.ndims if isinstance(halo, int) else halo
+        self._fields = [HaloField(array, widths) for array in arrays]
+        if len(self._fields) < 2:
+            raise ValueError(f"HaloLevels: there are {len(self._fields)} arrays; give at least two, which take turns")
+        self._halo = grid.halo(self._fields[:1], reach=reach, packing=packing, way=way)
+
+    @property
+    def now(self) -> object:
+        """The array that the last step wrote, without the halos that the next one brings; before the first, the first one."""
+        return self._fields[0].array
+
+    @property
+    def halo(self) -> Halo:
+        """The exchange."""
+        return self._halo
+
+    def step(self, sweep: Callable[[Slices, object, object], object]) -> None:
+        """sweep(box, now, then) for all inner cells, as halo_overlap() calls it: reads `now` as far as the halo is wide, and writes box of `then`,
+        which is what `now` is afterwards."""
+        now, then = self._fields[0], self._fields[1]
+        self._halo.set_fields([now])
+        halo_overlap(self._halo, now, lambda box: sweep(box, now.array, then.array))
+        self._fields.append(self._fields.pop(0))
+
+    def free(self) -> None:
+        """Collective where the exchange is one-sided."""
+        self._halo.free()
+
+    def __enter__(self) -> HaloLevels:
+        return self
+
+    def __exit__(self, error: object, *rest: object) -> None:
+        if error is None:
+            self.free()

@@ -88,16 +88,24 @@ int HaloGrid::neighbour(const std::vector<int>& direction) const {
   return rank;
 }
 
-nb::bytes HaloGrid::sides(const HaloField& field, int reach) const {
+template <class Sides>
+nb::bytes HaloGrid::sides_by(int (*find)(ist_halo_grid, const ist_halo_field*, int, Sides*), const HaloField& field,
+                             int reach) const {
   session_->require_open();
-  ist_halo_sides sides{};
+  Sides sides{};
   const ist_halo_field of{
       {}, field.element, field.ranges.data(), field.layout_map.empty() ? nullptr : field.layout_map.data()};
   if (field.ranges.size() != static_cast<std::size_t>(ndims()))
     raise(IST_ERR_ARGUMENT, "sides: the field has " + std::to_string(field.ranges.size()) + " dimensions, and the grid " +
                                 std::to_string(ndims()));
-  check(ist_halo_sides_of(grid_, &of, reach, &sides));
+  check(find(grid_, &of, reach, &sides));
   return nb::bytes(reinterpret_cast<const char*>(&sides), sizeof sides);
+}
+
+nb::bytes HaloGrid::sides(const HaloField& field, int reach) const { return sides_by(ist_halo_sides_of, field, reach); }
+
+nb::bytes HaloGrid::all_sides(const HaloField& field, int reach) const {
+  return sides_by(ist_halo_all_sides_of, field, reach);
 }
 
 std::string HaloGrid::text() const {

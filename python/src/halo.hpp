@@ -29,10 +29,14 @@ class HaloGrid {
   int neighbour(const std::vector<int>& direction) const;
   // As bytes, for kernels.
   nb::bytes sides(const HaloField& field, int reach) const;
+  nb::bytes all_sides(const HaloField& field, int reach) const;
   std::string text() const;
 
  private:
   std::vector<int> get(int which) const;
+  template <class Sides>
+  nb::bytes sides_by(int (*find)(ist_halo_grid, const ist_halo_field*, int, Sides*), const HaloField& field,
+                     int reach) const;
   std::shared_ptr<Session> session_;
   ist_halo_grid grid_;
 };

@@ -153,6 +153,8 @@ void bind_grids(nb::module_& module) {
            "What kernels take to exchange the halos of a symmetric field of this shape by themselves, an ist_halo_sides, as "
            "bytes: "
            "isthmus/device/halo.cuh. reach as of halo().")
+      .def("all_sides", &HaloGrid::all_sides, "field"_a, nb::kw_only(), "reach"_a = 0,
+           "The same of more than 26 neighbours, an ist_halo_all_sides.")
       .def("__repr__", &HaloGrid::text);
   nb::class_<HaloField>(
       module, "HaloField",

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "cli/bench_copy_limit.hpp"
 #include "cli/bench_mapped.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/failure.hpp"
@@ -41,6 +42,7 @@ struct Bench {
   isthmus::World world;
   isthmus::Kind kind;
   const Kinds* kinds;  // for what the library has no call for; null: they did not load
+  CopyLimit* limit;    // null until it is known what kinds there are
   std::vector<Json> rows;
   bool first() const { return world.rank() == 0; }
 };
@@ -81,7 +83,8 @@ Times times_of(const Bench& bench, const Step& step) {
   return times;
 }
 
-void add_row(Bench& bench, Json row, const Step& step) {
+// `moved`: bytes that this rank sends to others, or, by itself, to itself.
+void add_row(Bench& bench, Json row, std::int64_t moved, const Step& step) {
   Times times = times_of(bench, step);
   std::sort(times.whole.begin(), times.whole.end());
   row["median_us"] = worst_of_ranks(bench, median_of(times.whole));
@@ -91,12 +94,17 @@ void add_row(Bench& bench, Json row, const Step& step) {
   row["exchange_us"] = worst_of_ranks(bench, median_of(times.exchange));
   row["unpack_us"] = worst_of_ranks(bench, median_of(times.unpack));
   row["iterations"] = times.whole.size();
+  const double limit = bench.limit->us(static_cast<std::size_t>(moved));
+  row["limit_bytes"] = moved;
+  row["limit_us"] = limit;
+  row["limit_ratio"] = limit_ratio(row["median_us"].get<double>(), limit);
   if (bench.first()) {
-    std::array<char, 160> line{};
-    std::snprintf(line.data(), line.size(), "%10s  %-10s %-10s %12lld %10.2f %10.2f %10.2f %10.2f\n",
+    std::array<char, 200> line{};
+    std::snprintf(line.data(), line.size(), "%10s  %-10s %-10s %12lld %10.2f %10.2f %10.2f %10.2f %10.2f %8.2f\n",
                   row["case"].get<std::string>().c_str(), row["packing"].get<std::string>().c_str(),
                   row["way"].get<std::string>().c_str(), row["bytes"].get<long long>(), row["pack_us"].get<double>(),
-                  row["exchange_us"].get<double>(), row["unpack_us"].get<double>(), row["median_us"].get<double>());
+                  row["exchange_us"].get<double>(), row["unpack_us"].get<double>(), row["median_us"].get<double>(), limit,
+                  row["limit_ratio"].get<double>());
     std::cout << line.data() << std::flush;
   }
   bench.rows.push_back(std::move(row));
@@ -154,6 +162,21 @@ Json row_of(const std::string& name, HaloPacking packing, HaloWay way, std::int6
           {"bytes", bytes}};
 }
 
+// Of the cube's halo, what comes from other ranks, as much as goes there; all of it where there are none.
+std::int64_t moved_cells(const isthmus::HaloGrid& grid, int rank, bool alone, std::int64_t inner) {
+  std::int64_t cells = 0;
+  std::array<int, 3> step{};
+  for (step[0] = -1; step[0] <= 1; ++step[0])
+    for (step[1] = -1; step[1] <= 1; ++step[1])
+      for (step[2] = -1; step[2] <= 1; ++step[2]) {
+        if (step == std::array{0, 0, 0} || (!alone && grid.neighbour(step) == rank)) continue;
+        std::int64_t box = 1;
+        for (const int along : step) box *= along == 0 ? inner : kWidth;
+        cells += box;
+      }
+  return cells;
+}
+
 // Three fields of doubles, two cells wide, around in all dimensions, with edges and corners.
 void bench_cube(Bench& bench, std::int64_t inner) {
   const isthmus::HaloGrid grid(bench.world.comm(), std::array{0, 0, 0}, std::array{1, 1, 1});
@@ -170,6 +193,8 @@ void bench_cube(Bench& bench, std::int64_t inner) {
   }
   const std::int64_t outer = inner + 2 * kWidth;
   const std::int64_t bytes = (outer * outer * outer - inner * inner * inner) * kFields * std::int64_t{sizeof(double)};
+  const std::int64_t moved =
+      moved_cells(grid, bench.world.rank(), bench.world.size() == 1, inner) * kFields * std::int64_t{sizeof(double)};
   const std::string name = std::to_string(inner) + "^3";
   for (const auto& [packing, way] : variants(bench)) {
     const Halo halo(grid, fields, {0, packing, way});
@@ -185,7 +210,7 @@ void bench_cube(Bench& bench, std::int64_t inner) {
       right = right && found == picture(cube, static_cast<int>(f), true);
     }
     must_be_right(bench, right, name + ", " + kPackings[static_cast<std::size_t>(packing)]);
-    add_row(bench, row_of(name, packing, way, bytes), step_of(halo));
+    add_row(bench, row_of(name, packing, way, bytes), moved, step_of(halo));
     halo.destroy();
   }
 }
@@ -206,6 +231,7 @@ struct Nodes {
   std::vector<double> values;
   std::vector<isthmus::HaloLists> lists;
 
+  std::int64_t moved() const { return static_cast<std::int64_t>(lists.size()) * kBoundary * std::int64_t{sizeof(double)}; }
   void reset(const Bench& bench) const {
     bench.world.copy(memory.buffer(), isthmus::Buffer::host(values.data()), values.size() * sizeof(double));
   }
@@ -249,7 +275,7 @@ void bench_mapped(Bench& bench, const Nodes& nodes, const std::string& name) {
   nodes.must_be_exchanged(bench, name + ", mapped");
   Json row = row_of(name, HaloPacking::automatic, HaloWay::messages, kBoundary * std::int64_t{sizeof(double)});
   row["packing"] = "mapped";
-  add_row(bench, std::move(row), step);
+  add_row(bench, std::move(row), nodes.moved(), step);
 }
 
 // Of a million nodes, 20000 at the boundary to each of two other ranks, of which as many come: as they happen to be numbered, and renumbered so
@@ -285,7 +311,7 @@ void bench_lists(Bench& bench) {
       const Halo halo(bench.world.comm(), lists, fields, {0, packing, way});
       halo.update();
       nodes.must_be_exchanged(bench, name);
-      add_row(bench, row_of(name, packing, way, kBoundary * std::int64_t{sizeof(double)}), step_of(halo));
+      add_row(bench, row_of(name, packing, way, kBoundary * std::int64_t{sizeof(double)}), nodes.moved(), step_of(halo));
       halo.destroy();
     }
     bench_mapped(bench, nodes, name);
@@ -298,20 +324,26 @@ void bench_lists(Bench& bench) {
   }
 }
 
+std::string limit_of(const CopyLimit& limit) {
+  return "a bare copy in one piece of what a rank sends to others, or by itself to itself (" + limit.words() + ")";
+}
+
 void measure(const BenchOptions& options, const std::string& kind) {
   constexpr std::array<const char*, 4> kKinds{"auto", "host", "cuda", "opencl"};
   const auto found = std::find(kKinds.begin() + 1, kKinds.end(), kind);
-  Bench bench{options, {}, static_cast<isthmus::Kind>(found - kKinds.begin()), nullptr, {}};
+  Bench bench{options, {}, static_cast<isthmus::Kind>(found - kKinds.begin()), nullptr, nullptr, {}};
   if (!options.json_file.empty() && bench.first()) must_be_writable(options.json_file);
   const auto kinds = Kinds::load("all");  // behind the world, which tells drivers what it wants before they start
   if (kinds.ok()) bench.kinds = kinds->get();
+  CopyLimit limit(bench.world.comm(), kind, device_of(bench.world, bench.kind, bench.kinds), bench.kinds);
+  bench.limit = &limit;
   const std::string machine = kinds.ok() ? describe_machine(find_processors(), **kinds) : "unknown";
   if (bench.first())
     std::cout << "isthmus bench halo, " << bench.world.size() << " ranks, " << kind
               << "; in us, as the slowest rank has it\n"
-              << machine << "; commit " << commit_of_sources()
+              << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit_of(limit)
               << "\n\n      case  packing    way               bytes       pack "
-              << "  exchange     unpack      whole\n";
+              << "  exchange     unpack      whole      limit    ratio\n";
   if (options.call == "lists")
     bench_lists(bench);
   else
@@ -326,6 +358,7 @@ void measure(const BenchOptions& options, const std::string& kind) {
                     {"to", kind},
                     {"ranks", bench.world.size()},
                     {"quick", options.quick},
+                    {"limit_is", limit_of(limit)},
                     {"rows", bench.rows}};
   write_json(options.json_file, report);
 }

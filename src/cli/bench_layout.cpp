@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "cli/bench_layout_limit.hpp"
+#include "cli/bench_copy_limit.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bench_shapes.hpp"
 #include "cli/failure.hpp"
@@ -42,7 +42,7 @@ struct Bench {
   isthmus::World world;
   isthmus::Kind kind;
   isthmus::Comm comm;
-  LayoutLimit* limit;  // null until what its places are is known
+  CopyLimit* limit;  // null until what its places are is known
   std::vector<Json> rows;
   bool first() const { return comm.rank() == 0; }
   int other() const { return 1 - comm.rank(); }
@@ -280,14 +280,6 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
   for (const Route route : {Route{true, false}, {false, true}, {true, true}}) bench_row(bench, places, route, straight, row);
 }
 
-// Which device this rank's memory of that kind is on, where such memory has addresses.
-int device_of(const Bench& bench, const Kinds* kinds) {
-  const isthmus::Memory memory = bench.world.allocate(bench.kind, 1);  // or says why there is no such memory
-  if (bench.kind != isthmus::Kind::cuda || kinds == nullptr || kinds->find(KindId::cuda) == nullptr)
-    return Place::kAnyDevice;
-  return kinds->recognise(reinterpret_cast<const void*>(memory.buffer().c().object)).device;
-}
-
 // Of each rank: "host", "cuda:1". Two ranks on one device have the same.
 std::array<std::string, 2> places_of(const Bench& bench, int device, const std::string& kind) {
   std::vector<int> devices(2);
@@ -298,7 +290,7 @@ std::array<std::string, 2> places_of(const Bench& bench, int device, const std::
   return places;
 }
 
-std::string limit_of(const LayoutLimit& limit) {
+std::string limit_of(const CopyLimit& limit) {
   return "a bare copy of as many bytes in one piece (" + limit.words() +
          "); into memory that is strided, that, times what writing whole lines of 64 bytes (sectors of 32 on CUDA devices) "
          "adds to it";
@@ -314,10 +306,10 @@ void measure(const BenchOptions& options, const std::string& kind) {
   if (!options.json_file.empty() && bench.first()) must_be_writable(options.json_file);
   const auto kinds = Kinds::load("all");
   const Kinds* const loaded = kinds.ok() ? kinds->get() : nullptr;
-  const int device = device_of(bench, loaded);
+  const int device = device_of(bench.world, bench.kind, loaded);
   const auto places = places_of(bench, device, kind);
   const std::string machine = loaded != nullptr ? describe_machine(find_processors(), *loaded) : "unknown";
-  LayoutLimit limit(comm, kind, device, loaded);
+  CopyLimit limit(comm, kind, device, loaded);
   bench.limit = &limit;
   if (bench.first())
     std::cout << "isthmus bench layout, " << places[0] << " and " << places[1]

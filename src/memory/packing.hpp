@@ -120,6 +120,9 @@ class BoxPacking {
   virtual Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) = 0;
   // In the user's stream, when it comes there. Capturable, once the same works have been prepared.
   virtual Status pack_in(std::uint64_t stream, std::span<const PackWork> works) = 0;
+  // The bytes of one form into those of another of as many, in the user's stream, by one kernel of the device that both pieces name. Capturable,
+  // once lists of runs are on the device: after the same call.
+  virtual Status relay_in(std::uint64_t stream, const PackWork& from, const PackWork& to) = 0;
   // Brings whatever pack_in() needs of the works' forms to the device.
   virtual Status prepare_packing(std::span<const PackWork> works) = 0;
   // Both for a whole form in the primary context of that device, at addresses that its kernels can use (Channels::admit()); of what is

@@ -16,7 +16,10 @@ void expect_variants(const nlohmann::json& found, const std::string& name, const
     EXPECT_LE(row["p10_us"].get<double>(), row["p90_us"].get<double>()) << row.dump();
     EXPECT_GE(row["pack_us"].get<double>(), 0) << row.dump();
     EXPECT_EQ(row["iterations"], 5) << row.dump();
+    EXPECT_GT(row["limit_us"].get<double>(), 0) << row.dump();
+    EXPECT_NEAR(row["limit_ratio"].get<double>() * row["limit_us"].get<double>(), row["median_us"].get<double>(), 1e-3);
   }
+  EXPECT_TRUE(found["limit_is"].get<std::string>().starts_with("a bare copy in one piece")) << found["limit_is"];
   std::set<std::string> wanted{"auto messages", "calls messages", "layouts messages", "loops messages"};
   if (found["from"] != "opencl") wanted.insert("auto one-sided");
   wanted.insert(more.begin(), more.end());
@@ -35,6 +38,9 @@ TEST_F(Bench, HalosAreCheckedAndTimedUnderEveryPacking) {
     expect_variants(found, "4^3");
     expect_variants(found, "9^3");
     EXPECT_EQ(found["rows"][0]["bytes"], (8 * 8 * 8 - 4 * 4 * 4) * 3 * 8);
+    // Two ranks are neighbours in one dimension, four in two; what lies in the others alone stays with the rank.
+    const int cells = ranks == 1 ? 8 * 8 * 8 - 4 * 4 * 4 : ranks == 2 ? 4 * 8 * 8 : (8 * 8 - 4 * 4) * 8;
+    EXPECT_EQ(found["rows"][0]["limit_bytes"], cells * 3 * 8);
   }
 }
 
@@ -47,6 +53,7 @@ TEST_F(Bench, ListedHalosAreTimedAsTheyAreNumberedAndRenumbered) {
   expect_variants(found, "nodes");
   expect_variants(found, "renumbered");
   EXPECT_EQ(found["rows"][0]["bytes"], 160000);
+  EXPECT_EQ(found["rows"][0]["limit_bytes"], 160000);
 }
 
 TEST_F(Bench, HalosOfCudaMemoryAreTimedToo) {

@@ -164,6 +164,52 @@ __global__ void halo_kernel(ist_team_view view, Places places, const __grid_cons
   }
 }
 
+// The same of the i-th cell in four dimensions. `inner`: it is the PE's own.
+__device__ std::uint64_t cell_in_four(const ist_team_view& view, int i, std::uint32_t step, bool& inner) {
+  constexpr int kWide = kLong + 2;
+  const int all[] = {kLong * view.pes, kLong, kLong, kLong};
+  std::uint64_t cell = 0;
+  inner = true;
+  int rest = i;
+  for (int d = 3; d >= 0; --d, rest /= kWide) {
+    const int index = rest % kWide - 1;
+    inner = inner && index >= 0 && index < kLong;
+    const int first = d == 0 ? view.pe * kLong : 0;
+    cell = cell * 1000 + static_cast<std::uint64_t>((first + index + all[d]) % all[d]);
+  }
+  return mixed(cell, 4, step);
+}
+
+__global__ void all_halos_kernel(ist_team_view view, Places places, const __grid_constant__ ist_halo_all_sides sides,
+                                 std::uint32_t steps, Result* result) {
+  constexpr int kCells = (kLong + 2) * (kLong + 2) * (kLong + 2) * (kLong + 2);
+  const auto grid = cooperative_groups::this_grid();
+  auto* const flags = reinterpret_cast<std::uint64_t*>(places.data + 5 * kRoom);
+  const auto mine = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), all = static_cast<int>(gridDim.x * blockDim.x);
+  const auto block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+  bool inner = false;
+  Status status = Status::ok;
+  for (std::uint32_t n = 1; n <= steps; ++n) {
+    auto* const field = reinterpret_cast<std::uint64_t*>(places.data + n % 2 * kRoom);
+    for (int i = mine; i < kCells; i += all) {
+      const std::uint64_t value = cell_in_four(view, i, n, inner);
+      if (inner) field[i] = value;
+    }
+    grid.sync();
+    for (int s = block; s < sides.count && status == Status::ok; s += blocks)
+      put_side(Block(), view, side_of(sides, s), field, flags, n);
+    for (int s = block; s < sides.count && status == Status::ok; s += blocks) {
+      status = wait_side(Block(), view, side_of(sides, s), flags, n, kDeadline);
+      fails(result, status);
+    }
+    grid.sync();
+    for (int i = mine; i < kCells; i += all)
+      if (static_cast<const volatile std::uint64_t*>(field)[i] != cell_in_four(view, i, n, inner))
+        atomicAdd_system(&result->wrong, 1ULL);
+    grid.sync();
+  }
+}
+
 __global__ void wait_kernel(ist_team_view view, Places places, std::uint64_t deadline, Result* result) {
   fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}, deadline));
 }
@@ -255,6 +301,14 @@ Found exchange_halos(const ist_team_view& view, int device, const Places& places
                      std::uint32_t steps) {
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
     const Launch launch = launch_grid(halo_kernel, kBlocks, 256, 0, stream, 0, view, places, sides, steps, result);
+    if (!launch.ok()) refused = launch.text;
+  });
+}
+
+Found exchange_all_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_all_sides& sides,
+                         std::uint32_t steps) {
+  return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
+    const Launch launch = launch_grid(all_halos_kernel, kBlocks, 256, 0, stream, 0, view, places, sides, steps, result);
     if (!launch.ok()) refused = launch.text;
   });
 }

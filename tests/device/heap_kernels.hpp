@@ -58,6 +58,11 @@ constexpr int kRows = 32, kColumns = 24, kMinus = 1, kPlus = 2;
 // cells. Two arrays take turns; flags are the first words of the last 64 KiB of data.
 Found exchange_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_sides& sides,
                      std::uint32_t steps);
+// The same in four dimensions with all 80 neighbours, of which a block takes several: kLong cells of each PE's own and a halo of 1 each way, PEs
+// along the first dimension.
+constexpr int kLong = 4;
+Found exchange_all_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_all_sides& sides,
+                         std::uint32_t steps);
 // Each epoch: held until the other PE's host has stored word 2, which is the epoch then, behind kFromHost bytes of data, which are what
 // fill_on_host() has for that PE; compares those, and stores the epoch into word 3 of that PE.
 constexpr std::uint32_t kFromHost = 5003;

@@ -245,6 +245,29 @@ TEST_F(HeapView, CarriesHalosThatKernelsPutWhereTheyBelong) {
       -1);
 }
 
+TEST_F(HeapView, CarriesHalosToAllEightyNeighboursInFourDimensions) {
+  expect_all_but(run_ranks(2, "host,cuda",
+                           [](const Here& here) {
+                             Symmetric symmetric;
+                             if (!symmetric.made(here)) return 50;
+                             constexpr int dims[] = {2, 1, 1, 1}, periods[] = {1, 1, 1, 1};
+                             constexpr ist_halo_range range{1, 1, 1, heap_kernels::kLong, heap_kernels::kLong + 2};
+                             const ist_halo_range ranges[] = {range, range, range, range};
+                             const ist_halo_field field{ist_host(nullptr), 8, ranges, nullptr};
+                             ist_halo_grid grid = IST_HALO_GRID_NULL;
+                             ist_halo_all_sides sides{};
+                             if (ist_halo_grid_create(here.comm, 4, dims, periods, nullptr, &grid) != IST_OK ||
+                                 ist_halo_all_sides_of(grid, &field, 0, &sides) != IST_OK || sides.count != 80)
+                               return 51;
+                             int wrong = wrong_in(
+                                 here, "all halos",
+                                 exchange_all_halos(symmetric.view, here.rank, symmetric.places, sides, shorter(2000)));
+                             wrong += ist_halo_grid_free(&grid) == IST_OK ? 0 : 1;
+                             return wrong + (ist_heap_destroy(&symmetric.heap) == IST_OK ? 0 : 1);
+                           }),
+                 -1);
+}
+
 int wrong_with(const Here& here, const Work& work, const std::string& text) {
   if (text.empty()) return 0;
   std::fprintf(stderr, "[%d] %s: %s\n", here.rank, work.name(), text.c_str());

@@ -16,13 +16,20 @@ constexpr int kPackBoxes = kWayCount * kEach;
 constexpr int kUnpackBoxes = kPackBoxes + 1;
 constexpr int kRelays = kUnpackBoxes + 1;
 
-void run_relay(int width, unsigned blocks, const ist::packing::Relay& work) {
+template <class Word>
+void run_relay(bool any, const Crew& crew, const ist::packing::Relay& work) {
+  if (any) return ist::packing::relay_any<Word>(crew, work);
+  ist::packing::relay<Word>(crew, work);
+}
+void run_relay(int kernel, unsigned blocks, const ist::packing::Relay& work) {
+  const bool any = kernel >= kEach;
+  const int width = kernel % kEach;
   each_block(blocks, [&](const Crew& crew) {
-    if (width == 0) return ist::packing::relay<std::uint8_t>(crew, work);
-    if (width == 1) return ist::packing::relay<std::uint16_t>(crew, work);
-    if (width == 2) return ist::packing::relay<std::uint32_t>(crew, work);
-    if (width == 3) return ist::packing::relay<std::uint64_t>(crew, work);
-    ist::packing::relay<ist::packing::Sixteen>(crew, work);
+    if (width == 0) return run_relay<std::uint8_t>(any, crew, work);
+    if (width == 1) return run_relay<std::uint16_t>(any, crew, work);
+    if (width == 2) return run_relay<std::uint32_t>(any, crew, work);
+    if (width == 3) return run_relay<std::uint64_t>(any, crew, work);
+    run_relay<ist::packing::Sixteen>(any, crew, work);
   });
 }
 
@@ -70,6 +77,7 @@ std::optional<int> pack_kernel(std::string_view name) {
   if (name == "isthmus_pack_boxes") return kPackBoxes;
   if (name == "isthmus_unpack_boxes") return kUnpackBoxes;
   if (const auto width = kernel_named(name, "isthmus_relay_strided_", kWidths)) return kRelays + *width;
+  if (const auto width = kernel_named(name, "isthmus_relay_any_", kWidths)) return kRelays + kEach + *width;
   for (int way = 0; way < kWayCount; ++way)
     if (const auto width = kernel_named(name, std::string{"isthmus_"} + std::string{kWays[way]}, kWidths))
       return way * kEach + *width;

@@ -1,5 +1,5 @@
 // What kernels do that exchange halos by themselves, done by a thread of each rank on a heap of host memory: every cell says which step it
-// is of, two arrays take turns, and ranks are delayed at random. Run on 1, 2, 3, 4, 6 and 8 ranks.
+// is of, in up to four dimensions with all 80 neighbours; two arrays take turns, and ranks are delayed at random. Run on 1, 2, 3, 4, 6 and 8 ranks.
 #include <isthmus/heap.h>
 #include <isthmus/device.cuh>
 #include <isthmus/device/halo.cuh>
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -83,7 +84,7 @@ struct Symmetric {
 struct Played {
   ist_halo_grid grid;
   Symmetric field;
-  ist_halo_sides sides{};
+  ist_halo_all_sides sides{};
   ist_heap heap = IST_HEAP_NULL;
   std::uint64_t *arrays = nullptr, *flags = nullptr;
   ist_team_view view{};
@@ -98,6 +99,7 @@ struct Played {
     EXPECT_EQ(IST_OK, ist_heap_destroy(&heap)) << ist_error_text();
     EXPECT_EQ(IST_OK, ist_halo_grid_free(&grid)) << ist_error_text();
   }
+  ist_halo_side side(int index) const { return ist::device::side_of(sides, index); }
   std::uint64_t* array(int step) const { return arrays + static_cast<std::size_t>(step % 2) * field.cells; }
 
  private:
@@ -105,7 +107,7 @@ struct Played {
     ist_comm ranks = IST_COMM_NULL;
     IST_OK_OR_FAIL(ist_halo_grid_comm(grid, &ranks));
     const ist_halo_field given{ist_host(nullptr), 8, field.ranges.data(), field.order.data()};
-    IST_OK_OR_FAIL(ist_halo_sides_of(grid, &given, 0, &sides));
+    IST_OK_OR_FAIL(ist_halo_all_sides_of(grid, &given, 0, &sides));
     IST_OK_OR_FAIL(ist_heap_create(ranks, IST_KIND_HOST, 0, 1 << 20, 1 << 20, &heap));
     void *cells = nullptr, *words = nullptr;
     IST_OK_OR_FAIL(ist_heap_calloc(heap, 2 * field.cells, 8, &cells));
@@ -133,11 +135,11 @@ void play(const Cut& cut, const std::array<int, 4>& order, std::uint64_t seed) {
     });
     for (int s = 0; s < in.sides.count; ++s) {
       delay();
-      ist::device::put_side(Alone(), in.view, in.sides.side[s], now, in.flags, static_cast<std::uint64_t>(step));
+      ist::device::put_side(Alone(), in.view, in.side(s), now, in.flags, static_cast<std::uint64_t>(step));
     }
     for (int s = 0; s < in.sides.count; ++s)
-      ASSERT_EQ(ist::device::Status::ok, ist::device::wait_side(Alone(), in.view, in.sides.side[s], in.flags,
-                                                                static_cast<std::uint64_t>(step), kDeadline));
+      ASSERT_EQ(ist::device::Status::ok,
+                ist::device::wait_side(Alone(), in.view, in.side(s), in.flags, static_cast<std::uint64_t>(step), kDeadline));
     delay();
     in.field.each_cell([&](const Four& index) {
       bool inner = false;
@@ -168,7 +170,7 @@ class Blocks {
 
  private:
   void block(int number, int steps) {
-    const ist_halo_side& side = in_.sides.side[number];
+    const ist_halo_side side = in_.side(number);
     for (int step = 1; step <= steps; ++step) {
       const auto before =
           ist::device::wait_side(Alone(), in_.view, side, in_.flags, static_cast<std::uint64_t>(step - 1), kDeadline);
@@ -220,17 +222,44 @@ TEST(HaloKernels, of_several_blocks_meet_before_they_compute_and_before_they_put
 }
 
 TEST(HaloKernels, put_halos_where_they_belong_and_wait_for_flags_alone) {
-  for (int ndims = 1; ndims <= 3; ++ndims)
+  for (int ndims = 1; ndims <= 4; ++ndims)
     for (int periods = 0; periods < 1 << ndims; ++periods) {
       Cut cut;
       cut.ndims = ndims;
-      cut.cells = {4, 3, 3, 1};
+      cut.cells = {4, 3, 3, 2};
       cut.dims =
           ndims > 1 && size() % 2 == 0 ? std::array<int, 4>{size() / 2, 2, 1, 1} : std::array<int, 4>{size(), 1, 1, 1};
       for (int d = 0; d < ndims; ++d) cut.periods[at(d)] = periods >> d & 1;
-      const std::array<std::array<int, 4>, 3> orders{{{0, 1, 2, 3}, {1, 0, 2, 3}, {2, 0, 1, 3}}};
+      const std::array<std::array<int, 4>, 4> orders{{{0, 1, 2, 3}, {1, 0, 2, 3}, {2, 0, 1, 3}, {1, 3, 0, 2}}};
       play(cut, orders[at(ndims - 1)], static_cast<std::uint64_t>(periods));
     }
+}
+
+// The table stands for the very sides that the list has, wherever that has room for them.
+TEST(HaloKernels, are_told_the_same_of_sides_in_a_table_and_in_a_list) {
+  for (int ndims = 1; ndims <= 4; ++ndims) {
+    Cut cut;
+    cut.ndims = ndims;
+    cut.cells = {4, 3, 3, 2};
+    cut.dims = {size(), 1, 1, 1};
+    cut.periods = {1, 1, 0, 1};
+    ist_halo_grid grid = grid_for(cut);
+    const std::array<std::array<int, 4>, 4> orders{{{0, 1, 2, 3}, {1, 0, 2, 3}, {2, 0, 1, 3}, {1, 3, 0, 2}}};
+    const Symmetric symmetric(cut, coords_in(grid, ndims), orders[at(ndims - 1)]);
+    const ist_halo_field field{ist_host(nullptr), 8, symmetric.ranges.data(), symmetric.order.data()};
+    ist_halo_sides list{};
+    ist_halo_all_sides table{};
+    const int reach = ndims == 4 ? 1 : 0;
+    IST_OK_OR_FAIL(ist_halo_sides_of(grid, &field, reach, &list));
+    IST_OK_OR_FAIL(ist_halo_all_sides_of(grid, &field, reach, &table));
+    ASSERT_EQ(list.count, table.count);
+    ASSERT_EQ(list.flags, table.flags);
+    for (int s = 0; s < list.count; ++s) {
+      const ist_halo_side one = list.side[s], other = ist::device::side_of(table, s);
+      EXPECT_EQ(std::memcmp(&one, &other, sizeof one), 0) << ndims << " dimensions, side " << s;
+    }
+    IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
+  }
 }
 
 TEST(HaloKernels, are_told_what_does_not_fit) {
@@ -244,7 +273,13 @@ TEST(HaloKernels, are_told_what_does_not_fit) {
   const ist_halo_field field{ist_host(nullptr), 8, ranges.data(), nullptr};
   ist_halo_sides sides{};
   EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_sides_of(grid, &field, 0, &sides));
-  EXPECT_NE(std::string{ist_error_text()}.find("more than 26 neighbours"), std::string::npos) << ist_error_text();
+  EXPECT_NE(std::string{ist_error_text()}.find("more than 26 neighbours; ist_halo_all_sides_of"), std::string::npos)
+      << ist_error_text();
+  ist_halo_all_sides all{};
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_all_sides_of(grid, &field, 5, &all));
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_all_sides_of(grid, &field, 0, nullptr));
+  IST_OK_OR_FAIL(ist_halo_all_sides_of(grid, &field, 0, &all));
+  EXPECT_EQ(all.count, 80);
   IST_OK_OR_FAIL(ist_halo_sides_of(grid, &field, 1, &sides));
   EXPECT_EQ(sides.count, 8);
   EXPECT_EQ(sides.flags, 81);

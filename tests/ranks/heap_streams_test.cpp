@@ -143,21 +143,35 @@ TEST(HeapStreams, do_not_meet_in_kernels_where_ranks_have_one_device) {
   all_waited(stream);
 }
 
-TEST(HeapStreams, layouts_lie_on_one_side) {
+// As many ints as strided() has, in blocks of two, five apart.
+std::unique_ptr<Laid> apart(std::int64_t count) {
+  auto made = std::make_unique<Laid>();
+  EXPECT_EQ(IST_OK, ist_layout_vector(count / 2, 2, 5, ist_layout_of(IST_INT32), &made->layout)) << ist_error_text();
+  EXPECT_EQ(IST_OK, ist_layout_commit(made->layout)) << ist_error_text();
+  for (std::int64_t i = 0; i < count / 2; ++i) made->add(static_cast<std::size_t>(i) * 20, 8);
+  return made;
+}
+
+TEST(HeapStreams, layouts_lie_on_either_side_or_both) {
   NEEDS_A_DEVICE();
   const TestHeap heap(IST_KIND_CUDA);
   const Stream stream;
   std::uint64_t what = 50;
   for (const std::int64_t count : {4, 60, 40000}) {
-    const auto vector = strided(count), list = listed(count), row = in_a_row(count);
-    const std::size_t reach = std::max(vector->reach, list->reach);
+    const auto vector = strided(count), gaps = apart(count), list = listed(count), row = in_a_row(count);
+    const std::size_t reach = std::max({vector->reach, gaps->reach, list->reach});
     unsigned char *const near = heap.alloc(reach), *const far = heap.alloc(reach);
     for (const bool puts : {true, false})
       for (const auto& [from, to] : {std::pair{vector.get(), row.get()},
                                      {row.get(), vector.get()},
                                      {list.get(), row.get()},
                                      {row.get(), list.get()},
-                                     {row.get(), row.get()}}) {
+                                     {row.get(), row.get()},
+                                     {vector.get(), gaps.get()},
+                                     {gaps.get(), vector.get()},
+                                     {vector.get(), list.get()},
+                                     {list.get(), gaps.get()},
+                                     {list.get(), list.get()}}) {
         ++what;
         heap.store(puts ? near : far, random_bytes(reach, seed_of(rank(), what)));
         heap.store(puts ? far : near, Bytes(reach, 0xa5));
@@ -177,6 +191,38 @@ TEST(HeapStreams, layouts_lie_on_one_side) {
   }
 }
 
+// The lists of both sides are on the device once the same call was made outside of a capture, and a graph then brings new bytes in each turn.
+TEST(HeapStreams, layouts_on_both_sides_are_replayed) {
+  NEEDS_A_DEVICE();
+  const TestHeap heap(IST_KIND_CUDA);
+  const Stream stream;
+  constexpr std::int64_t kCount = 4000;
+  const auto list = listed(kCount), gaps = apart(kCount);
+  const std::size_t reach = std::max(list->reach, gaps->reach);
+  unsigned char *const near = heap.alloc(reach), *const far = heap.alloc(reach);
+  const auto put = [&] {
+    return ist_heap_put_layout_on(heap, stream.get(), far, 1, gaps->layout, ist_cuda(near, stream.get()), 1, list->layout,
+                                  right());
+  };
+  {
+    const Graph refused(stream, [&] { EXPECT_EQ(IST_ERR_NOT_CAPTURABLE, put()) << ist_error_text(); });
+  }
+  IST_OK_OR_FAIL(put());
+  all_waited(stream);
+  const Graph graph(stream, [&] { EXPECT_EQ(IST_OK, put()) << ist_error_text(); });
+  for (std::uint64_t turn = 1; turn <= 5; ++turn) {
+    heap.store(near, random_bytes(reach, seed_of(rank(), turn)));
+    heap.store(far, Bytes(reach, 0xa5));
+    heap.barrier();
+    graph.launch();
+    all_waited(stream);
+    Bytes wanted = unpacked(*gaps, packed(*list, random_bytes(reach, seed_of(left(), turn))));
+    wanted.resize(reach, 0xa5);
+    ASSERT_EQ(-1, first_difference(wanted, heap.load(far, reach))) << turn;
+    heap.barrier();
+  }
+}
+
 TEST(HeapStreams, refuse_what_a_stream_cannot_do) {
   NEEDS_A_DEVICE();
   const TestHeap heap(IST_KIND_CUDA), host(IST_KIND_HOST);
@@ -191,8 +237,6 @@ TEST(HeapStreams, refuse_what_a_stream_cannot_do) {
                ist_heap_put_signal_on(heap, s, at, ist_cuda(at, s), 8, as_word(at + 4), 1, IST_SIGNAL_SET, 0));
   expect_error(IST_ERR_ARGUMENT, "must be IST_COMPARE_EQ",
                ist_heap_wait_until_on(heap, s, at, IST_UINT64, static_cast<ist_compare>(9), 1));
-  expect_error(IST_ERR_UNSUPPORTED, "neither side",
-               ist_heap_put_layout_on(heap, s, at, 1, vector->layout, ist_cuda(at + 2048, s), 1, vector->layout, 0));
   Bytes local(vector->reach, 1);
   expect_error(
       IST_ERR_KIND, "no CUDA memory",

@@ -286,6 +286,13 @@ static_assert(offsetof(ist_halo_options, packing) == 12 && offsetof(ist_halo_opt
 static_assert(sizeof(ist_halo_side) == 104 && offsetof(ist_halo_side, cells) == 16 && offsetof(ist_halo_side, count) == 40);
 static_assert(offsetof(ist_halo_side, stride) == 72 && offsetof(ist_halo_sides, side) == 8 && IST_HALO_MOST_SIDES == 26);
 static_assert(same<int(ist_halo_grid, const ist_halo_field*, int, ist_halo_sides*)>(ist_halo_sides_of));
+static_assert(sizeof(ist_halo_all_sides) == 744 && offsetof(ist_halo_all_sides, cells) == 8 &&
+              IST_HALO_MOST_NEIGHBOURS == 80);
+static_assert(offsetof(ist_halo_all_sides, from) == 104 && offsetof(ist_halo_all_sides, to) == 200 &&
+              offsetof(ist_halo_all_sides, stride) == 296);
+static_assert(offsetof(ist_halo_all_sides, digit) == 328 && offsetof(ist_halo_all_sides, pe) == 344 &&
+              offsetof(ist_halo_all_sides, number) == 664);
+static_assert(same<int(ist_halo_grid, const ist_halo_field*, int, ist_halo_all_sides*)>(ist_halo_all_sides_of));
 static_assert(same<int(ist_halo, int*)>(ist_halo_test));
 static_assert(sizeof(ist_halo_lists) == 48 && offsetof(ist_halo_lists, ranks) == 8);
 static_assert(offsetof(ist_halo_lists, send_counts) == 16 && offsetof(ist_halo_lists, sends) == 24);

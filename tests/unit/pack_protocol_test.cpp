@@ -97,6 +97,38 @@ TEST(PackProtocol, a_relay_brings_each_unit_from_its_place_to_its_place) {
     }
 }
 
+// Between runs of 1 to 4 units and blocks of 7, and from unit `first` on; counted with 64 bits.
+TEST(PackProtocol, a_relay_of_any_forms_brings_each_unit_from_its_place_to_its_place) {
+  std::vector<std::int64_t> offsets, begins;
+  std::vector<std::size_t> places;
+  for (std::size_t run = 0; places.size() < 210; ++run) {
+    offsets.push_back(static_cast<std::int64_t>((400 - run * 5) * 4));
+    begins.push_back(static_cast<std::int64_t>(places.size() * 4));
+    for (std::size_t i = 0; i <= run % 4 && places.size() < 210; ++i) places.push_back(400 - run * 5 + i);
+  }
+  for (const std::uint64_t first : {0, 100})
+    for (const bool listed_first : {true, false})
+      for (const unsigned blocks : {1U, 3U}) {
+        std::vector<std::uint32_t> one(500, 9), other(500, 9);
+        Work list, rows;
+        list.offsets = offsets.data(), list.begins = begins.data(), list.runs = offsets.size();
+        rows.origin = 12, rows.block = 7, rows.stride[3] = 40;
+        list.first = rows.first = first, list.units = rows.units = 210 - first;
+        list.memory = reinterpret_cast<std::byte*>(one.data()), rows.memory = reinterpret_cast<std::byte*>(other.data());
+        std::vector<std::uint32_t>& from = listed_first ? one : other;
+        std::vector<std::uint32_t>& to = listed_first ? other : one;
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint32_t>(i * 2654435761U);
+        std::vector<std::uint32_t> wanted = to;
+        for (std::size_t i = first; i < 210; ++i) {
+          const std::size_t row = 3 + i / 7 * 10 + i % 7;
+          wanted[listed_first ? row : places[i]] = from[listed_first ? places[i] : row];
+        }
+        const Relay work{listed_first ? list : rows, listed_first ? rows : list};
+        for (unsigned block = 0; block < blocks; ++block) relay_any<std::uint32_t>(crew_of(block, blocks), work);
+        ASSERT_EQ(to, wanted) << first << ' ' << listed_first << ' ' << blocks;
+      }
+}
+
 // Every other unit, by blocks of 32 threads.
 template <class Word, bool unpacks, bool far>
 void move_tiles(unsigned blocks, std::uint64_t units) {

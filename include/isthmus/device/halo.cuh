@@ -1,6 +1,7 @@
 // Isthmus in kernels: halos of symmetric fields, put where they belong, and flags behind them. No packing, no handshake.
 //
-// Who calls this : kernels of programs, with the ist_halo_sides that ist_halo_sides_of() of isthmus/halo.h filled in; included by itself.
+// Who calls this : kernels of programs, with what ist_halo_sides_of() or, of more than 26 neighbours, ist_halo_all_sides_of() of isthmus/halo.h
+//                  filled in; included by itself.
 // Threads        : calls are made by all threads of a crew: of a thread, a warp or a block.
 // Ownership      : none. Fields and flags (sides.flags words, zeroed before the first kernel of any PE) lie in a symmetric heap.
 // Errors         : wait_side() returns a Status, which must be looked at.
@@ -34,6 +35,24 @@
 #include "isthmus/halo_sides.h"
 
 namespace ist::device {
+
+// One of all sides, 0 to sides.count - 1.
+IST_DEVICE_CODE ist_halo_side side_of(const ist_halo_all_sides& sides, int index) {
+  ist_halo_side side{};
+  side.pe = sides.pe[index];
+  side.number = sides.number[index];
+  side.opposite = sides.flags - 1 - side.number;
+  side.cells = 1;
+  for (int at = 0; at < 4; ++at) {
+    const int step = side.number / sides.digit[at] % 3;
+    side.count[at] = sides.cells[at][step];
+    side.stride[at] = sides.stride[at];
+    side.cells *= side.count[at];
+    side.from += sides.from[at][step];
+    side.to += sides.to[at][step];
+  }
+  return side;
+}
 
 // Where the i-th cell of a side lies, from its first one on.
 IST_DEVICE_CODE std::int64_t place_of(const ist_halo_side& side, std::int64_t i) {

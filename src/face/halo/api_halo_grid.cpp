@@ -47,14 +47,16 @@ Status get(const Grid& grid, int ndims, int* dims, int* periods, int* coords) {
   return {};
 }
 
-Status find_sides(const Grid& grid, const ist_halo_field* field, int reach, ist_halo_sides* sides) {
+// Result<Sides> found_by(const Grid&, const Shape&, int reach)
+template <class Sides, class Found>
+Status find_sides(const Grid& grid, const ist_halo_field* field, int reach, Sides* sides, const Found& found_by) {
   if (field == nullptr || sides == nullptr) return null_result(sides == nullptr ? "sides" : "field");
   if (reach < 0 || static_cast<std::size_t>(reach) > grid.dimensions)
     return {IST_ERR_ARGUMENT, "reach is " + std::to_string(reach) + "; it must be 0 to " + std::to_string(grid.dimensions)};
   const auto shape = shape_of(*field, grid.dimensions);
   if (!shape.ok()) return shape.status();
   IST_TRY(check_thickness(grid, {&*shape, 1}));
-  auto found = sides_of(grid, *shape, reach);
+  const auto found = found_by(grid, *shape, reach);
   if (found.ok()) *sides = *found;
   return found.status();
 }
@@ -129,10 +131,19 @@ int ist_halo_grid_neighbour(ist_halo_grid grid, const int* direction, int* rank)
 }
 
 int ist_halo_sides_of(ist_halo_grid grid, const ist_halo_field* field, int reach, ist_halo_sides* sides) try {
-  return ist::halo::in_grid("ist_halo_sides_of", grid,
-                            [=](const ist::halo::Grid& in) { return ist::halo::find_sides(in, field, reach, sides); });
+  return ist::halo::in_grid("ist_halo_sides_of", grid, [=](const ist::halo::Grid& in) {
+    return ist::halo::find_sides(in, field, reach, sides, ist::halo::sides_of);
+  });
 } catch (...) {
   return ist::report_exception("ist_halo_sides_of");
+}
+
+int ist_halo_all_sides_of(ist_halo_grid grid, const ist_halo_field* field, int reach, ist_halo_all_sides* sides) try {
+  return ist::halo::in_grid("ist_halo_all_sides_of", grid, [=](const ist::halo::Grid& in) {
+    return ist::halo::find_sides(in, field, reach, sides, ist::halo::all_sides_of);
+  });
+} catch (...) {
+  return ist::report_exception("ist_halo_all_sides_of");
 }
 
 int ist_halo_grid_comm(ist_halo_grid grid, ist_comm* comm) try {

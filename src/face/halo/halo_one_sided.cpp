@@ -5,16 +5,25 @@
 // every exchange, also where no cells do. So whoever sends the cells of one exchange has seen the neighbour's flag of the one before, which
 // the neighbour set after it had unpacked the one before that, and that one's half is what is written to now.
 //
+// A flag follows its own neighbour's cells alone, and nobody waits for another one's. It is set by this processor, with release, where
+//  - the processor itself has copied the cells, or helpers that it has waited for: their stores come before it in the order of memory;
+//  - a device's copy is over, as the driver says of it: then the cells are in the memory that the neighbour's next kernel reads;
+//  - the owner of memory that is not reached has answered that they are there.
+// The neighbour reads its flag with acquire before it unpacks, and so finds the cells behind a flag that says so. A copy that fails has no flag
+// behind it: neighbours that have theirs by then go on, the others hear of it when the exchange is freed.
+//
 // Who frees an exchange marks his flags before he waits for the others to do so, and leaves the number of his last exchange there: a neighbour
 // that waits for a later one hears of it, and one that waits for this one finds it.
 #include <isthmus/collective.h>
 #include <isthmus/heap.h>
 
 #include <algorithm>
+#include <list>
 
+#include "base/outcome.hpp"
 #include "face/halo/halo_grid.hpp"
 #include "face/halo/halo_way.hpp"
-#include "face/heap/collective_heap.hpp"
+#include "face/heap/heap_calls.hpp"
 #include "heap/word.hpp"
 
 namespace ist::halo {
@@ -66,26 +75,23 @@ class OneSided : public Way {
     return {};
   }
 
-  // All copies are under way at once; flags follow when they are over, so that nobody is told of anything where one fails.
+  // Returns when all copies are over, and all flags set: each one as soon as its neighbour's cells are there.
   Status start() override {
     ++step_;
-    int code = IST_OK;
-    for (const Neighbour& to : neighbours_) {
-      const Piece part = out_.part(Offset{static_cast<std::uint64_t>(to.lane->out_at)},
-                                   Bytes{static_cast<std::uint64_t>(to.lane->out_bytes)});
-      if (code == IST_OK)
-        code = ist_heap_put_nbi(heap_, base_ + half() * half_ + to.place, ist_buffer_ready(buffer_of(part)),
-                                static_cast<std::uint64_t>(to.lane->out_bytes), to.lane->rank);
+    Status outcome;
+    std::list<Served> served;
+    for (const Neighbour& to : neighbours_)
+      if (outcome.ok()) outcome = outcome_of([&] { return put(to, served); });
+    for (Served& each : served) {
+      const Status ended = cells_->service_for(Pe{each.to.lane->rank})->end(each.batch);
+      if (ended.ok()) set(each.to, step_);
+      if (outcome.ok()) outcome = ended;
     }
-    Status outcome = code == IST_OK ? Status{} : told(code);
-    if (const int over = ist_heap_quiet(heap_); over != IST_OK && outcome.ok()) outcome = told(over);
-    if (!outcome.ok()) {
-      --step_;
-      return outcome;
-    }
-    for (const Neighbour& to : neighbours_) set(to, step_);
-    told_ = true;
-    return {};
+    if (const Status over = cells_->quiet(); outcome.ok()) outcome = over;
+    told_ = std::any_of(neighbours_.begin(), neighbours_.end(),
+                        [&](const Neighbour& to) { return outcome.ok() || last_told(to) == step_; });
+    if (!outcome.ok() && !told_) --step_;
+    return outcome;
   }
 
   bool take_back() override { return !std::exchange(told_, false); }
@@ -120,7 +126,7 @@ class OneSided : public Way {
   std::size_t arrived() const override { return step_ % 2; }
 
   Status close() override {
-    for (const Neighbour& to : neighbours_) set(to, step_ | kFreed);
+    for (const Neighbour& to : neighbours_) set(to, last_told(to) | kFreed);
     Status outcome;
     for (ist_heap* const heap : {&flags_heap_, &heap_}) {
       if (*heap != IST_HEAP_NULL)
@@ -141,11 +147,20 @@ class OneSided : public Way {
     std::uint64_t* theirs;  // and this rank's there
     Rank rank;              // of the world
   };
+  // Cells that a neighbour itself brings into its memory.
+  struct Served {
+    const Neighbour& to;
+    PartService::Batch batch;
+  };
 
   std::int64_t half() const { return static_cast<std::int64_t>(step_ % 2); }
   static std::uint64_t count(const Neighbour& of) { return read_word(of.mine, sizeof(std::uint64_t)); }
   static void set(const Neighbour& to, std::uint64_t count) {
     change<std::uint64_t>(reinterpret_cast<std::byte*>(to.theirs), IST_ATOMIC_SET, count);
+  }
+  // What it was told last; nobody else writes that word.
+  static std::uint64_t last_told(const Neighbour& to) {
+    return read_word(reinterpret_cast<std::byte*>(to.theirs), sizeof(std::uint64_t));
   }
   // Its cells are here, or never will be.
   bool has_ended(const Neighbour& from) const {
@@ -157,6 +172,34 @@ class OneSided : public Way {
     if (board.changes() == 0) return {};
     if (const Rank dead = board.first_dead(); dead != kNobody) return world_.engine().died(dead);
     return board.fate(from.rank) == AbortBoard::Fate::present ? Status{} : world_.engine().gone(from.rank);
+  }
+
+  // The flag follows at once, or when quiet() or the service has the copy over.
+  Status put(const Neighbour& to, std::list<Served>& served) {
+    const Bytes size{static_cast<std::uint64_t>(to.lane->out_bytes)};
+    const ist_buffer source =
+        ist_buffer_ready(buffer_of(out_.part(Offset{static_cast<std::uint64_t>(to.lane->out_at)}, size)));
+    const Named there{base_ + half() * half_ + to.place, size, to.lane->rank};
+    if (PartService* const service = cells_->service_for(Pe{there.pe}); service != nullptr && size != Bytes{}) {
+      const auto place = place_in(*cells_, there);
+      if (!place.ok()) return place.status();
+      const auto near = world_.kinds().resolve(source, size);
+      if (!near.ok()) return near.status();
+      Served& mine = served.emplace_back(Served{to, {}});
+      const Status asked = service->put({place->pe, place->offset}, *near, nullptr, {false, &mine.batch});
+      if (!asked.ok()) served.pop_back();
+      return asked;
+    }
+    bool goes_on = false;
+    IST_TRY(copy(*cells_, ist::Direction::put, there, source, Completes::at_quiet, [&](Transfer rest) {
+      goes_on = true;
+      cells_->add(std::move(rest), [to, step = step_]() -> Status {
+        set(to, step);
+        return {};
+      });
+    }));
+    if (!goes_on) set(to, step_);
+    return {};
   }
 
   Status make_heaps(const WayWanted& wanted, int ranks) {
@@ -184,6 +227,9 @@ class OneSided : public Way {
     auto found = look_up(flags_heap_);
     if (!found.ok()) return found.status();
     waits_ = *found;
+    found = look_up(heap_);
+    if (!found.ok()) return found.status();
+    cells_ = *found;
     for (const Lane& lane : lanes_) {
       if (lane.rank == rank_) continue;
       void* there = nullptr;
@@ -192,6 +238,10 @@ class OneSided : public Way {
       neighbours_.push_back({&lane, theirs[static_cast<std::size_t>(lane.rank)], flags_ + lane.rank * kLine,
                              static_cast<std::uint64_t*>(there), waits_->rank_of(Pe{lane.rank})});
     }
+    // Short ones first: who gets little need not wait until this processor has copied what others get.
+    std::sort(neighbours_.begin(), neighbours_.end(), [](const Neighbour& a, const Neighbour& b) {
+      return std::pair{a.lane->out_bytes, a.lane->rank} < std::pair{b.lane->out_bytes, b.lane->rank};
+    });
     return {};
   }
 
@@ -199,7 +249,7 @@ class OneSided : public Way {
   const std::vector<Lane>& lanes_;
   const int rank_;
   ist_heap heap_ = IST_HEAP_NULL, flags_heap_ = IST_HEAP_NULL;
-  CollectiveHeap* waits_ = nullptr;
+  CollectiveHeap *waits_ = nullptr, *cells_ = nullptr;  // of flags, and of the halves
   std::byte *base_ = nullptr, *flags_ = nullptr;
   std::int64_t half_ = 0;  // bytes
   std::vector<Neighbour> neighbours_;

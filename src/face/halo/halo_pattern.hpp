@@ -34,5 +34,6 @@ Result<Pattern> pattern_of(const ist_halo_lists& lists, int ranks, std::span<con
 
 // For kernels: of a field that lies alike at all ranks.
 Result<ist_halo_sides> sides_of(const Grid& grid, const Shape& shape, int reach);
+Result<ist_halo_all_sides> all_sides_of(const Grid& grid, const Shape& shape, int reach);
 
 }  // namespace ist::halo

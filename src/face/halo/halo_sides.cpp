@@ -27,6 +27,21 @@ std::int64_t first_of(const Box& box, const Strides& strides) {
   return first;
 }
 
+// Status what(int rank, int number), for each neighbour that gets something or sends it.
+template <class What>
+Status for_each_side(const Grid& grid, const Shape& shape, int reach, const What& what) {
+  const std::size_t dimensions = grid.dimensions;
+  for (int number = 0; number < directions(dimensions); ++number) {
+    const Direction step = direction(number, dimensions);
+    if (!in_reach(step, reach)) continue;
+    const int rank = neighbour(grid, step);
+    if (rank == IST_PROC_NULL) continue;
+    if (sent(shape, step, dimensions).cells() + received(shape, step, dimensions).cells() == 0) continue;
+    IST_TRY(what(rank, number));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ist_halo_sides> sides_of(const Grid& grid, const Shape& shape, int reach) {
@@ -34,16 +49,12 @@ Result<ist_halo_sides> sides_of(const Grid& grid, const Shape& shape, int reach)
   const Strides strides = strides_of(shape, dimensions);
   ist_halo_sides sides{};
   sides.flags = directions(dimensions);
-  for (int number = 0; number < sides.flags; ++number) {
-    const Direction step = direction(number, dimensions), back = direction(opposite(number, dimensions), dimensions);
-    if (!in_reach(step, reach)) continue;
-    const int rank = neighbour(grid, step);
-    const Box out = sent(shape, step, dimensions);
-    if (rank == IST_PROC_NULL || out.cells() + received(shape, step, dimensions).cells() == 0) continue;
+  IST_TRY(for_each_side(grid, shape, reach, [&](int rank, int number) -> Status {
     if (sides.count == IST_HALO_MOST_SIDES)
-      return Status{IST_ERR_ARGUMENT,
-                    "there are more than " + std::to_string(IST_HALO_MOST_SIDES) +
-                        " neighbours, which a kernel's arguments have no room for; give a reach of 1 or 2"};
+      return {IST_ERR_ARGUMENT, "there are more than " + std::to_string(IST_HALO_MOST_SIDES) +
+                                    " neighbours; ist_halo_all_sides_of has room for all of them"};
+    const Direction step = direction(number, dimensions), back = direction(opposite(number, dimensions), dimensions);
+    const Box out = sent(shape, step, dimensions);
     ist_halo_side& side = sides.side[sides.count++];
     side.pe = rank, side.number = number, side.opposite = opposite(number, dimensions);
     side.cells = out.cells();
@@ -54,7 +65,39 @@ Result<ist_halo_sides> sides_of(const Grid& grid, const Shape& shape, int reach)
       const std::size_t d = strides.dimension[place], at = place + kMost - dimensions;
       side.count[at] = out.count[d], side.stride[at] = strides.of[d];
     }
+    return {};
+  }));
+  return sides;
+}
+
+Result<ist_halo_all_sides> all_sides_of(const Grid& grid, const Shape& shape, int reach) {
+  const std::size_t dimensions = grid.dimensions;
+  const Strides strides = strides_of(shape, dimensions);
+  ist_halo_all_sides sides{};
+  sides.flags = directions(dimensions);
+  for (std::size_t at = 0; at < kMost; ++at) {
+    sides.digit[at] = 1;
+    for (std::int64_t& cells : sides.cells[at]) cells = 1;
   }
+  for (std::size_t place = 0; place < dimensions; ++place) {
+    const std::size_t d = strides.dimension[place], at = place + kMost - dimensions;
+    sides.stride[at] = strides.of[d];
+    sides.digit[at] = directions(dimensions - 1 - d);
+    for (int step = -1; step <= 1; ++step) {
+      Direction along{}, back{};
+      along[d] = step, back[d] = -step;
+      const Box out = sent(shape, along, dimensions), in = received(shape, back, dimensions);
+      const auto column = static_cast<std::size_t>(step) + 1;
+      sides.cells[at][column] = out.count[d];
+      sides.from[at][column] = out.first[d] * strides.of[d];
+      sides.to[at][column] = in.first[d] * strides.of[d];
+    }
+  }
+  IST_TRY(for_each_side(grid, shape, reach, [&](int rank, int number) -> Status {
+    sides.pe[sides.count] = rank;
+    sides.number[sides.count++] = static_cast<std::uint8_t>(number);
+    return {};
+  }));
   return sides;
 }
 

@@ -174,6 +174,16 @@ Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, co
   return move_laid(heap.world(), sides->to, sides->from);
 }
 
+// A list of runs lies on the device for as long as its shape is there, and comes there by a copy that no graph may hold.
+Status keep_runs(const InStream& in, const Laid& laid) {
+  if (laid.shape->form.strided()) return {};
+  const bool captures = in.order().captures(in.stream(), in.own_word());
+  if (in.heap().keep(laid.shape, captures) || !captures) return {};
+  return {IST_ERR_NOT_CAPTURABLE,
+          "the layout is no regular one, and its runs are not on the device yet; make this very call, with this layout and "
+          "count, once outside of the capture"};
+}
+
 // By one kernel, or one copy.
 Status copy_layouts_on(const InStream& in, bool puts, const FarData& far_data, const LaidData& near_data) {
   const auto sides = both_sides(in.heap(), puts, far_data, near_data);
@@ -187,24 +197,18 @@ Status copy_layouts_on(const InStream& in, bool puts, const FarData& far_data, c
           "the local buffer is no CUDA memory; in a stream layouts are packed by kernels, on both sides of device memory"};
   const auto to_row = in_one_piece(to), from_row = in_one_piece(from);
   if (to_row && from_row) return in.copy(*to_row, *from_row);
-  if (!to_row && !from_row)
-    return {IST_ERR_UNSUPPORTED,
-            "the bytes of neither side lie in a row; pack them into a row first, or make the call without a stream"};
   const Laid& laid = to_row ? from : to;
   IST_TRY(can_pack(in.heap().world().kinds(), laid.memory));
-  // Its list of runs lies on the device for as long as its shape is there, and comes there by a copy that no graph may hold.
-  if (!laid.shape->form.strided()) {
-    const bool captures = in.order().captures(in.stream(), in.own_word());
-    if (!in.heap().keep(laid.shape, captures) && captures)
-      return {
-          IST_ERR_NOT_CAPTURABLE,
-          "the layout is no regular one, and its runs are not on the device yet; make this very call, with this layout and "
-          "count, once outside of the capture"};
-  }
+  for (const Laid* side : {&to, &from}) IST_TRY(keep_runs(in, *side));
+  BoxPacking& packing = *in.heap().world().kinds().find(laid.memory.kind)->box_packing();
+  const std::int64_t size = laid.shape->form.size;
+  if (!to_row && !from_row)
+    return packing.relay_in(in.stream(), {form_of(from.shape), from.memory, from.origin, {}, 0, size, false},
+                            {form_of(to.shape), to.memory, to.origin, {}, 0, size, true});
   Piece packed = to_row ? *to_row : *from_row;
   packed.device = laid.memory.device;  // the kernel runs there, wherever the bytes are
-  const PackWork work{form_of(laid.shape), laid.memory, laid.origin, packed, 0, laid.shape->form.size, !to_row};
-  return in.heap().world().kinds().find(laid.memory.kind)->box_packing()->pack_in(in.stream(), std::span{&work, 1});
+  const PackWork work{form_of(laid.shape), laid.memory, laid.origin, packed, 0, size, !to_row};
+  return packing.pack_in(in.stream(), std::span{&work, 1});
 }
 
 int copy_layouts_on(const char* call, ist_heap heap, void* stream, bool puts, const FarData& far, const LaidData& near) {

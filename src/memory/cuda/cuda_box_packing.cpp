@@ -137,6 +137,20 @@ Status CudaKind::pack_in(std::uint64_t stream, std::span<const PackWork> works) 
   return launch_packing(**context, reinterpret_cast<CUstream>(stream), works, 0);
 }
 
+Status CudaKind::relay_in(std::uint64_t stream, const PackWork& from, const PackWork& to) {
+  Result<CudaContext*> context = context_of_both(from.memory, to.memory);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  auto relayer = relayer_of(from, to, **context);
+  if (!relayer.ok()) return relayer.status();
+  const CUresult result =
+      kernels_.launch_blocks(relayer->kernel, &relayer->work, relayer->blocks, reinterpret_cast<CUstream>(stream));
+  if (result == CUDA_SUCCESS) return {};
+  return cuda_error(api_, result,
+                    "cuLaunchKernel from " + describe_piece(from.memory) + " to the layout of " + describe_piece(to.memory));
+}
+
 Status CudaKind::pack_at(int device, std::uint64_t stream, const PackWork& work, std::uint64_t came) {
   Result<CudaContext*> context = contexts_.primary(device);
   if (!context.ok()) return context.status();

@@ -23,7 +23,7 @@ namespace ist {
 struct CudaTicket;
 
 // Pack and unpack, strided and listed, near and far, and from strides to strides, by units of 1, 2, 4, 8 and 16 bytes.
-inline constexpr std::size_t kPackKernels = 45;
+inline constexpr std::size_t kPackKernels = 50;
 
 // One internal stream. Copies in it run in order, so that the answer for one of them is an answer for others (cuda_tickets.cpp).
 struct CudaLane {

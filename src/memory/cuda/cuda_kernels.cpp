@@ -16,14 +16,14 @@ constexpr std::uint64_t kMostInGrid = 0x7fffffff;
 
 std::size_t index_of(const PackKernel& kernel) {
   const auto width = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(kernel.width)) - 1);
-  if (kernel.relays) return kPackKernels - 5 + width;
+  if (kernel.relays) return kPackKernels - (kernel.far ? 5 : 10) + width;
   return ((width * 2 + (kernel.far ? 1 : 0)) * 2 + (kernel.listed ? 1 : 0)) * 2 + (kernel.unpacks ? 1 : 0);
 }
 
 }  // namespace
 
 std::string pack_kernel_name(const PackKernel& kernel) {
-  if (kernel.relays) return "isthmus_relay_strided_" + std::to_string(kernel.width);
+  if (kernel.relays) return (kernel.far ? "isthmus_relay_any_" : "isthmus_relay_strided_") + std::to_string(kernel.width);
   return std::string{"isthmus_"} + (kernel.unpacks ? "unpack_" : "pack_") + (kernel.far ? "far_" : "") +
          (kernel.listed ? "listed_" : "strided_") + std::to_string(kernel.width);
 }
@@ -125,8 +125,9 @@ void CudaKernels::prepare(CudaContext& context) {
         static_cast<void>(find(context, static_cast<Reduction>(reduction), *element_of(static_cast<ist_type>(type))));
   for (std::size_t kernel = 0; kernel < kOrderKernels; ++kernel)
     static_cast<void>(find(context, static_cast<OrderKernel>(kernel)));
-  for (std::int64_t width = 1; width <= 16; width *= 2)
-    static_cast<void>(find(context, PackKernel{.width = width, .relays = true}));
+  for (const bool far : {false, true})
+    for (std::int64_t width = 1; width <= 16; width *= 2)
+      static_cast<void>(find(context, PackKernel{.far = far, .width = width, .relays = true}));
   for (const bool unpacks : {false, true}) {
     static_cast<void>(find_boxes(context, unpacks));
     for (const bool listed : {false, true})

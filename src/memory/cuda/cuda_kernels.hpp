@@ -23,7 +23,8 @@ struct PackKernel {
   bool listed = false;
   bool far = false;        // whatever 32 bits do not count (packing::is_near)
   std::int64_t width = 1;  // of a unit: 1, 2, 4, 8 or 16 bytes
-  bool relays = false;     // from strides to strides (packing::relay), and nothing of the above but the width
+  bool relays =
+      false;  // from one form to another, and of the above the width and `far`: packing::relay, between strides, or relay_any
 };
 // "isthmus_pack_strided_16"
 std::string pack_kernel_name(const PackKernel& kernel);

@@ -114,6 +114,7 @@ class CudaKind : public MemoryKind,
   const char* refuses_mapped(const Piece& memory, std::span<const std::byte> host) override;
   Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) override;
   Status pack_in(std::uint64_t stream, std::span<const PackWork> works) override;
+  Status relay_in(std::uint64_t stream, const PackWork& from, const PackWork& to) override;
   Status prepare_packing(std::span<const PackWork> works) override;
   Status pack_at(int device, std::uint64_t stream, const PackWork& work, std::uint64_t came) override;
   Status prepare_at(int device, const PackWork& work) override;
@@ -245,8 +246,11 @@ class CudaKind : public MemoryKind,
   Result<Ticket> start_pack(CudaContext& context, const PackWork& work, const Ticket& after);
   // What packs one work: its kernel, how many blocks of it, and what they are told.
   struct Packer;
+  struct Relayer;
   Result<Ticket> pack_mapped(const PackWork& work, const Ticket& after);
+  Result<CudaRunLists::List> runs_of(const PackWork& work, CudaContext& context);
   Result<Packer> packer_of(const PackWork& work, CudaContext& context);
+  Result<Relayer> relayer_of(const PackWork& from, const PackWork& to, CudaContext& context);
   Result<packing::Box> box_of(const PackWork& work, CudaContext& context);
   // A kernel that is told so, where it was found; and then in its turn. The context must be current.
   struct PackLaunch;

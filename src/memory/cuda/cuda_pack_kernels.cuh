@@ -36,6 +36,10 @@ PACK_KERNELS(16, ist::packing::Sixteen)
   extern "C" __global__ void __launch_bounds__(256)                                     \
       isthmus_relay_strided_##width(const __grid_constant__ ist::packing::Relay work) { \
     ist::packing::relay<word>(ist::channel::DeviceCrew{0, gridDim.x}, work);            \
+  }                                                                                     \
+  extern "C" __global__ void __launch_bounds__(256)                                     \
+      isthmus_relay_any_##width(const __grid_constant__ ist::packing::Relay work) {     \
+    ist::packing::relay_any<word>(ist::channel::DeviceCrew{0, gridDim.x}, work);        \
   }
 RELAY_KERNEL(1, std::uint8_t)
 RELAY_KERNEL(2, std::uint16_t)

@@ -17,6 +17,12 @@ struct CudaKind::Packer {
   packing::Work work;
 };
 
+struct CudaKind::Relayer {
+  CUfunction kernel = nullptr;
+  unsigned blocks = 1;
+  packing::Relay work;
+};
+
 struct CudaKind::PackLaunch {
   CUfunction kernel = nullptr;
   unsigned blocks = 1;

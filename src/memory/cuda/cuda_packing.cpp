@@ -40,6 +40,12 @@ packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLi
   return work;
 }
 
+// `numbers`: whatever else has to be a multiple, or-ed together.
+std::int64_t width_with(const PackWork& work, const CudaRunLists::List& list, std::uint64_t numbers) {
+  return work.form->strided() ? pack_width(*work.form, numbers)
+                              : pack_width(Form{}, numbers | static_cast<std::uint64_t>(list.width));
+}
+
 // A kernel does it then.
 void say_no_rows(const Status& why) {
   log::once(log::Level::info, "rows", "layouts are packed by kernels, and not in rows: " + why.text());
@@ -89,19 +95,21 @@ Result<Ticket> CudaKind::start_packing(CudaContext& context, const PackLaunch& l
   return started;
 }
 
+// None where the form has strides alone.
+Result<CudaRunLists::List> CudaKind::runs_of(const PackWork& work, CudaContext& context) {
+  if (work.form->strided()) return CudaRunLists::List{};
+  return run_lists_.of(work.form, context);
+}
+
 // The context must be current. Runs are brought to it the first time, which waits for them.
 Result<CudaKind::Packer> CudaKind::packer_of(const PackWork& work, CudaContext& context) {
-  CudaRunLists::List list;
-  if (!work.form->strided()) {
-    const auto found = run_lists_.of(work.form, context);
-    if (!found.ok()) return found.status();
-    list = *found;
-  }
+  const auto found = runs_of(work, context);
+  if (!found.ok()) return found.status();
+  const CudaRunLists::List& list = *found;
   const std::uint64_t numbers = (work.memory.object + work.memory.offset.value + static_cast<std::uint64_t>(work.origin)) |
                                 (work.packed.object + work.packed.offset.value) |
                                 static_cast<std::uint64_t>(work.from | work.to);
-  const std::int64_t width = work.form->strided() ? pack_width(*work.form, numbers)
-                                                  : pack_width(Form{}, numbers | static_cast<std::uint64_t>(list.width));
+  const std::int64_t width = width_with(work, list, numbers);
   const packing::Work told = work_of(work, width, list);
   const auto kernel = kernels_.find(context, {work.unpacks, !work.form->strided(), !packing::is_near(told), width});
   if (!kernel.ok()) return kernel.status();
@@ -166,19 +174,30 @@ Result<Ticket> CudaKind::start_relay(CudaContext& context, const PackWork& from,
   }
   const ContextScope scope(api_, context);
   IST_TRY(scope.status());
+  auto relayer = relayer_of(from, to, context);
+  if (!relayer.ok()) return relayer.status();
+  return start_packing(context, {relayer->kernel, relayer->blocks, &relayer->work}, to, after);
+}
+
+// The context must be current. Runs are brought to it the first time, which waits for them.
+Result<CudaKind::Relayer> CudaKind::relayer_of(const PackWork& from, const PackWork& to, CudaContext& context) {
+  CudaRunLists::List lists[2];
   std::int64_t width = 16;
-  for (const PackWork* side : {&from, &to})
-    width = std::min(width, pack_width(*side->form, (side->memory.object + side->memory.offset.value +
-                                                     static_cast<std::uint64_t>(side->origin)) |
-                                                        static_cast<std::uint64_t>(side->from | side->to)));
-  packing::Relay told{work_of(from, width, {}), work_of(to, width, {})};
-  if (!packing::is_near(told.from) || !packing::is_near(told.to))
-    return Status{IST_ERR_ARGUMENT, "a kernel from one layout to another counts fewer than 2^31 units, and was asked for " +
-                                        std::to_string(told.to.units) + " of " + std::to_string(width) + " bytes"};
-  const auto kernel = kernels_.find(context, PackKernel{.width = width, .relays = true});
+  for (const bool into : {false, true}) {
+    const PackWork& side = into ? to : from;
+    const auto list = runs_of(side, context);
+    if (!list.ok()) return list.status();
+    const std::uint64_t numbers = (side.memory.object + side.memory.offset.value + static_cast<std::uint64_t>(side.origin)) |
+                                  static_cast<std::uint64_t>(side.from | side.to);
+    width = std::min(width, width_with(side, *list, numbers));
+    lists[into ? 1 : 0] = *list;
+  }
+  const packing::Relay told{work_of(from, width, lists[0]), work_of(to, width, lists[1])};
+  const bool any = told.from.runs != 0 || told.to.runs != 0 || !packing::is_near(told.from) || !packing::is_near(told.to);
+  const auto kernel = kernels_.find(context, PackKernel{.far = any, .width = width, .relays = true});
   if (!kernel.ok()) return kernel.status();
   const auto each = packing::at_once(static_cast<std::uint64_t>(width));
-  return start_packing(context, {*kernel, CudaKernels::blocks_for(told.to.units, each), &told}, to, after);
+  return Relayer{*kernel, CudaKernels::blocks_for(told.to.units, each), told};
 }
 
 }  // namespace ist

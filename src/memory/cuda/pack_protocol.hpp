@@ -229,4 +229,18 @@ IST_KERNEL_CODE void relay(const Crew& crew, const Relay& work) {
       [&](std::uint32_t unit) { return place(work.to, unit); });
 }
 
+// The same of any two forms: of lists, and of more units than 32 bits count.
+template <class Word>
+IST_KERNEL_CODE Word* any_place(const Work& side, std::uint64_t unit) {
+  const std::uint64_t all = side.first + unit;
+  return reinterpret_cast<Word*>(side.memory +
+                                 (side.runs != 0 ? far_place<Word>(side, all) : strided_place<Word>(side, all)));
+}
+template <class Word, class Crew>
+IST_KERNEL_CODE void relay_any(const Crew& crew, const Relay& work) {
+  move_units<Word, std::uint64_t, at_once(sizeof(Word))>(
+      crew, work.to.units, [&](std::uint64_t unit) { return any_place<Word>(work.from, unit); },
+      [&](std::uint64_t unit) { return any_place<Word>(work.to, unit); });
+}
+
 }  // namespace ist::packing

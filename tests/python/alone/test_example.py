@@ -57,6 +57,12 @@ def test_the_example_of_halos_is_right_with_cupy(scripts, ranks):
     check_halos(scripts, ranks, "cupy")
 
 
+def test_the_example_of_halos_is_short():
+    """Blank lines, comments and what the text at the top says are no code."""
+    text = (SOURCES / "examples" / "heat3d" / "heat3d.py").read_text().split('"""', 2)[2]
+    assert len([line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]) <= 20
+
+
 def test_the_document_shows_the_example_of_halos():
     blocks = re.findall(r"```python\n(.*?)```", (SOURCES / "docs" / "halo.md").read_text(), flags=re.DOTALL)
     assert (SOURCES / "examples" / "heat3d" / "heat3d.py").read_text() in blocks

@@ -127,7 +127,7 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "window_pointer": "Window.peer_ptr", "window_atomic32": "Window.atomic", "window_atomic64": "Window.atomic",
                    "window_compare_swap32": "Window.compare_swap", "window_compare_swap64": "Window.compare_swap",
                    "halo_grid_create": "Comm.halo_grid", "halo_grid_get": "HaloGrid.dims", "halo_create": "HaloGrid.halo",
-                   "halo_create_lists": "Comm.halo_lists", "halo_sides_of": "HaloGrid.sides", "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
+                   "halo_create_lists": "Comm.halo_lists", "halo_sides_of": "HaloGrid.sides", "halo_all_sides_of": "HaloGrid.all_sides", "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
     for header in ("isthmus.h", "collective.h", "heap.h", "heap_stream.h", "window.h", "halo.h", "layout.h", "layout_collective.h", "layout_stream.h", "stream.h", "queue.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()
         for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):

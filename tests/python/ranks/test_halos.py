@@ -148,6 +148,43 @@ def test_a_sweep_in_two_has_its_interior_before_the_halos_come_and_its_border_be
         assert boxes == ([(2, inner, -1, -1)] if inner > 2 else []) + border
 
 
+@pytest.mark.parametrize("way", ["messages", "one-sided"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_levels_take_turns_and_bring_their_halos(comm, way, count):
+    """Each step adds both neighbours' cells: binomials, whichever ranks have the cells."""
+    grid = comm.halo_grid([0], [True])
+    cells, steps = 5 * comm.size + 1, 4
+    (begin, end), = isthmus.halo_bounds(grid, [cells])
+    levels = [np.full(end - begin + 2, -1, "i8") for _ in range(count)]
+    levels[0][1:-1] = np.arange(begin, end) == 2
+    whole = (np.arange(cells) == 2).astype("i8")
+    order = []
+
+    def sweep(box, now, then):
+        order.append(next(number for number, level in enumerate(levels) if level is now))
+        then[box] = now[isthmus.halo_shift(box, 0, -1)] + now[isthmus.halo_shift(box, 0, 1)]
+
+    with isthmus.HaloLevels(grid, levels, way=way) as turns:
+        for step in range(steps):
+            turns.step(sweep)
+            whole = np.roll(whole, 1) + np.roll(whole, -1)
+            assert turns.now is levels[(step + 1) % count] and order[-1] == step % count
+            assert np.array_equal(turns.now[1:-1], whole[begin:end])
+        assert "rank" in turns.halo.text
+    with pytest.raises(ValueError, match="at least two"):
+        isthmus.HaloLevels(grid, levels[:1])
+
+
+def test_bounds_share_all_cells_and_shifts_move_one_dimension(comm):
+    grid = comm.halo_grid([0, 1])
+    bounds = comm.allgather_object(isthmus.halo_bounds(grid, [7 * comm.size + 3, 4]))
+    assert [first for (first, _), _ in bounds] == [0] + [last for (_, last), _ in bounds][:-1]
+    assert bounds[-1][0][1] == 7 * comm.size + 3 and all(other == (0, 4) for _, other in bounds)
+    with pytest.raises(ValueError, match="the grid has 2"):
+        isthmus.halo_bounds(grid, [1])
+    assert isthmus.halo_shift((slice(2, 5), slice(1, 3)), 1, -1) == (slice(2, 5), slice(0, 2))
+
+
 def driver_for(what):
     try:
         return Driver()
@@ -198,6 +235,7 @@ def test_in_a_stream(comm):
         grid.halo([isthmus.HaloField(host, [(1, 1), (1, 0)])]).exchange_on(stream)
     assert len(grid.sides(fields[0])) == len(grid.sides(fields[0], reach=1)) > 0
     assert grid.sides(fields[0]) != grid.sides(fields[0], reach=1)
+    assert len(grid.all_sides(fields[0])) == 744 and grid.all_sides(fields[0]) != grid.all_sides(fields[0], reach=1)
     with pytest.raises(isthmus.Error, match="2"):
         grid.sides(isthmus.HaloField(np.zeros(7), [(1, 1)]))
 
