@@ -1,8 +1,6 @@
-/* Memory of devices beside that of the host: how it is allocated and freed, copies from each to each, order, what is refused, a PE that makes
- * no call, and what is only of devices. Every call of every type is in the other programs here. Without a device it says so.
+/* Memory of devices beside that of the host: how it is allocated and freed, copies from each to each, order, what is refused, and
+ * what is only of devices. Every call of every type is in the other programs here. Without a device it says so.
  * devices cuda | opencl */
-#include <time.h>
-
 #include "check.h"
 
 enum { BYTES = 300001 };
@@ -205,42 +203,6 @@ static void together(unsigned char* device) {
   }
 }
 
-/* The last PE computes, and makes no call at all, until the others have seen in its memory what they did there. */
-static void idle(unsigned char* device, uint64_t* told) {
-  const int owner = pes - 1;
-  uint64_t* const words = (uint64_t*)device;
-  unsigned char* const mine = device + 4096 * (size_t)(me + 1);
-  const uint64_t zeros[16] = {0};
-  *told = 0;
-  shmem_putmem(words, zeros, sizeof zeros, me);
-  shmem_barrier_all();
-  if (me == owner) {
-    uint64_t work = 1;
-    const time_t end = time(NULL) + 60;
-    while (__atomic_load_n(told, __ATOMIC_ACQUIRE) < (uint64_t)(pes - 1) && time(NULL) < end) work = mixed(work);
-    CHECK(*told == (uint64_t)(pes - 1) && work != 0);
-    CHECK(shmem_uint64_g(words, me) == 5 * (uint64_t)(pes - 1));
-    for (int pe = 0; pe < owner; ++pe) {
-      shmem_getmem(local, device + 4096 * (size_t)(pe + 1), 3000, me);
-      CHECK(shmem_uint64_g(words + pe + 1, me) == 4 && filled(local, 1500, 70 + (uint64_t)pe));
-      CHECK(filled(local + 1500, 1500, 70 + (uint64_t)pe));
-    }
-  } else {
-    fill(expected, 1500, 70 + (uint64_t)me);
-    shmem_putmem(mine, expected, 1500, owner);
-    memset(local, 0, 1500);
-    shmem_getmem(local, mine, 1500, owner);
-    CHECK(memcmp(local, expected, 1500) == 0);
-    shmem_uint64_atomic_add(words, 2, owner);
-    CHECK(shmem_uint64_atomic_fetch_add(words, 3, owner) >= 2);
-    shmem_putmem_signal(mine + 1500, expected, 1500, words + me + 1, 4, SHMEM_SIGNAL_SET, owner);
-    CHECK(shmem_uint64_g(words + me + 1, owner) == 4);
-    shmem_quiet();
-    __atomic_fetch_add((uint64_t*)shmem_ptr(told, owner), 1, __ATOMIC_ACQ_REL);
-  }
-  shmem_barrier_all();
-}
-
 /* Where kernels of OpenCL find it: what is put there by its address is in the buffer, which another address of it names, too. */
 static void buffers(unsigned char* device, unsigned char* host) {
   void *one = NULL, *other = NULL;
@@ -268,7 +230,6 @@ int main(int count, char** arguments) {
   order(device);
   refused(device);
   atomics(device);
-  idle(device, (uint64_t*)host);
   together(device);
   if (kind == SHMEMX_KIND_OPENCL) buffers(device, host);
   unsigned char* const large = (unsigned char*)shmemx_malloc_on(kind, (size_t)100 << 20); /* it grows */
