@@ -38,7 +38,9 @@ static void allocated(int of) {
   CHECK(shmemx_align_on(of, 48, 1) == NULL && strstr(shmemx_error_text(), "power of two") != NULL);
   CHECK(shmemx_align_on(of, (size_t)1 << 40, 1) == NULL && strstr(shmemx_error_text(), "at most") != NULL);
   CHECK(shmemx_calloc_on(of, SIZE_MAX, 2) == NULL && strstr(shmemx_error_text(), "more than there are") != NULL);
-  CHECK(shmemx_calloc_on(of, 0, 2) == NULL);
+  CHECK(shmemx_calloc_on(of, 0, 2) == NULL && shmemx_align_on(of, 64, 0) == NULL);
+  CHECK(shmemx_malloc_on(of, SIZE_MAX) == NULL && shmemx_calloc_on(of, SIZE_MAX, 1) == NULL);
+  CHECK(shmemx_align_on(of, 4096, SIZE_MAX - 100) == NULL);
   shmem_barrier_all();
   shmem_free(page);
   shmem_free(zero);

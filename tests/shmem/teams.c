@@ -125,6 +125,20 @@ static void what_there_is_not(void) {
   CHECK(shmem_team_create_ctx(SHMEM_TEAM_INVALID, 0, &context) != 0 && context == SHMEM_CTX_INVALID);
   CHECK(shmem_ctx_get_team(SHMEM_CTX_INVALID, &team) != 0 && team == SHMEM_TEAM_INVALID);
   CHECK(shmem_ctx_get_team(SHMEM_CTX_DEFAULT, &team) == 0 && team == SHMEM_TEAM_WORLD);
+  shmem_team_t x = SHMEM_TEAM_WORLD, y = SHMEM_TEAM_WORLD;
+  for (int width = -1; width <= 0; ++width) {
+    x = y = SHMEM_TEAM_WORLD;
+    CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, width, NULL, 0, &x, NULL, 0, &y) != 0);
+    CHECK(x == SHMEM_TEAM_INVALID && y == SHMEM_TEAM_INVALID);
+  }
+  x = y = SHMEM_TEAM_WORLD;
+  CHECK(shmem_team_split_2d(SHMEM_TEAM_INVALID, 2, NULL, 0, &x, NULL, 0, &y) != 0);
+  CHECK(x == SHMEM_TEAM_INVALID && y == SHMEM_TEAM_INVALID);
+  CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, 2, NULL, 0, &x, NULL, 0, NULL) != 0);
+  CHECK(shmem_team_ptr(SHMEM_TEAM_INVALID, &team, 0) == NULL);
+  long one = 1;
+  CHECK(shmem_long_sum_reduce(SHMEM_TEAM_INVALID, &one, &one, 1) != 0 &&
+        shmem_collectmem(SHMEM_TEAM_INVALID, &one, &one, 1) != 0);
   shmem_team_destroy(SHMEM_TEAM_INVALID);
   shmem_ctx_destroy(SHMEM_CTX_INVALID);
   shmem_ctx_quiet(SHMEM_CTX_INVALID);
