@@ -64,8 +64,11 @@ constexpr int kLong = 4;
 Found exchange_all_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_all_sides& sides,
                          std::uint32_t steps);
 // Each epoch: held until the other PE's host has stored word 2, which is the epoch then, behind kFromHost bytes of data, which are what
-// fill_on_host() has for that PE; compares those, and stores the epoch into word 3 of that PE.
+// fill_on_host() has for that PE, and behind word 0, which is held_word() then; compares those, writes as many bytes of its own kAnswered
+// behind, and stores the epoch into word 3 of that PE.
 constexpr std::uint32_t kFromHost = 5003;
+constexpr std::uint64_t kAnswered = std::uint64_t{1} << 16;
+constexpr std::uint64_t held_word(std::uint32_t epoch) { return std::uint64_t{epoch} << 20U; }
 Found wait_for_host(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
 void fill_on_host(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch);
 // Waits for a word that nobody writes, without a deadline where that is 0 (ns).

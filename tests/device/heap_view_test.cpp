@@ -13,6 +13,7 @@
 
 #include "../ranks/forked_ranks.hpp"
 #include "heap_kernels.hpp"
+#include "held_target.hpp"
 #include "other_work.hpp"
 #include "shorter.hpp"
 
@@ -115,40 +116,18 @@ TEST_F(HeapView, MeetsInEveryReplayOfAGraph) {
   }));
 }
 
-// Until this PE's own word says so; false, and it is told, where it does not within 10 s.
-bool comes(const Here& here, ist_heap heap, const std::uint64_t* word, std::int64_t value) {
-  const auto end = Clock::now() + std::chrono::seconds(10);
-  int is = 0;
-  while (is == 0 && Clock::now() < end)
-    if (ist_heap_test(heap, word, IST_UINT64, IST_COMPARE_GE, value, &is) != IST_OK) break;
-  if (is == 0)
-    std::fprintf(stderr, "[%d] no answer to epoch %lld: %s\n", here.rank, static_cast<long long>(value), ist_error_text());
-  return is != 0;
-}
-
-// Rank 1 is in a kernel all the time, and its processor in no call of the library: what rank 0's processor puts comes all the same.
-TEST_F(HeapView, HoldsAKernelUntilAnotherPesHostHasPut) {
+// Rank 1 is in a kernel all the time, and its processor in no call of the library: what rank 0's processor puts and signals comes all the
+// same, and so does what it gets and what its atomic operations find.
+TEST_F(HeapView, HoldsAKernelWhileAnotherPesHostPutsGetsAndChangesItsWords) {
   const std::uint32_t epochs = shorter(2000);
   expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
     Symmetric symmetric;
     if (!symmetric.made(here)) return 50;
     const auto& [heap, view, places] = symmetric;
-    // Once before, so that nothing is loaded while a kernel waits; of the host's calls, too.
     if (wrong_in(here, "exchange", exchange(view, here.rank, places, 10)) != 0) return 51;
-    std::vector<unsigned char> bytes(heap_kernels::kFromHost);
-    if (ist_heap_put_signal(heap, places.data, ist_host(bytes.data()), 0, places.words + 2, 0, IST_SIGNAL_ADD, 1) !=
-            IST_OK ||
-        ist_heap_barrier(heap) != IST_OK)
-      return 52;
-    int wrong = here.rank == 1 ? wrong_in(here, "held", wait_for_host(view, here.rank, places, epochs)) : 0;
-    for (std::uint32_t n = 1; n <= epochs && here.rank == 0; ++n) {
-      heap_kernels::fill_on_host(bytes.data(), heap_kernels::kFromHost, here.rank, n);
-      const bool adds = n % 2 == 0;
-      if (ist_heap_put_signal(heap, places.data, ist_host(bytes.data()), bytes.size(), places.words + 2, adds ? 1 : n,
-                              adds ? IST_SIGNAL_ADD : IST_SIGNAL_SET, 1) != IST_OK ||
-          !comes(here, heap, places.words + 3, n))
-        return 53;
-    }
+    heap_kernels::HeldTarget target(here, heap, places.data, places.words);
+    if (target.begin() != 0) return 52;
+    int wrong = here.rank == 1 ? wrong_in(here, "held", wait_for_host(view, here.rank, places, epochs)) : target.use(epochs);
     wrong += ist_heap_barrier(heap) == IST_OK ? 0 : 1;
     ist_heap last = heap;
     return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);

@@ -3,11 +3,14 @@
 #include <isthmus/heap.h>
 #include <isthmus/device/host_words.cuh>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "../ranks/forked_ranks.hpp"
 #include "heap_kernels.hpp"
+#include "held_target.hpp"
 #include "shorter.hpp"
 
 namespace {
@@ -148,6 +151,63 @@ TEST_F(HostHeap, SignalsBehindTheBytesThatKernelsPut) {
                              return wrong + host.end();
                            }),
                  -1);
+}
+
+// As wait_for_host() in a kernel, by a processor, with no call of the library: its own loads and stores, and rank 0's word at `answer`.
+int wait_as_host(const Here& here, unsigned char* data, std::uint64_t* words, std::uint64_t* answer, std::uint32_t epochs) {
+  std::vector<unsigned char> wanted(kFromHost);
+  for (std::uint32_t n = 1; n <= epochs; ++n) {
+    const auto end = Clock::now() + std::chrono::seconds(10);
+    while (std::atomic_ref(words[2]).load(std::memory_order_acquire) < n && Clock::now() < end) continue;
+    fill_on_host(wanted.data(), kFromHost, 0, n);
+    if (!std::equal(wanted.begin(), wanted.end(), data) || std::atomic_ref(words[0]).load() != held_word(n)) {
+      std::fprintf(stderr, "[%d] epoch %u brought word %llu, or other bytes\n", here.rank, n,
+                   static_cast<unsigned long long>(words[0]));
+      return 1;
+    }
+    fill_on_host(data + kAnswered, kFromHost, 1, n);
+    std::atomic_ref(*answer).store(n, std::memory_order_release);
+  }
+  return 0;
+}
+
+TEST(HostHeapOfHosts, NeedsNoCallOfAPeWhilePutsGetsAndChangesOfWordsReachIt) {
+  const std::uint32_t epochs = shorter(2000);
+  expect_all(run_ranks(2, "host", [&](const Here& here) {
+    ist_heap heap = IST_HEAP_NULL;
+    void *words = nullptr, *data = nullptr, *answer = nullptr;
+    if (ist_heap_create(here.comm, IST_KIND_HOST, 0, 4 << 20, 0, &heap) != IST_OK ||
+        ist_heap_calloc(heap, kHostWords, 8, &words) != IST_OK || ist_heap_calloc(heap, kData, 1, &data) != IST_OK ||
+        ist_heap_pointer(heap, static_cast<std::uint64_t*>(words) + 3, 0, &answer) != IST_OK)
+      return 50;
+    HeldTarget target(here, heap, static_cast<unsigned char*>(data), static_cast<std::uint64_t*>(words));
+    if (target.begin() != 0) return 51;
+    int wrong = here.rank == 0 ? target.use(epochs)
+                               : wait_as_host(here, static_cast<unsigned char*>(data), static_cast<std::uint64_t*>(words),
+                                              static_cast<std::uint64_t*>(answer), epochs);
+    wrong += ist_heap_barrier(heap) == IST_OK ? 0 : 1;
+    return wrong + (ist_heap_destroy(&heap) == IST_OK ? 0 : 1);
+  }));
+}
+
+// As of heap_view_test.cpp: rank 1's processor makes no call while its kernel waits for rank 0's, which changes its part of the host's memory.
+TEST_F(HostHeap, HoldsAKernelWhileAnotherPesHostPutsGetsAndChangesItsWords) {
+  needs_gpus(1);
+  if (IsSkipped()) return;
+  const std::uint32_t epochs = shorter(2000);
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Symmetric host;
+    if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
+    HeldTarget target(here, host.heap, host.data, host.words);
+    if (target.begin() != 0) return 51;
+    int wrong =
+        here.rank == 0
+            ? target.use(epochs)
+            : wrong_in(here, "held",
+                       wait_for_host(host.view.team, host.device, {host.data + host.view.shift, host.in_kernels()}, epochs));
+    wrong += ist_heap_barrier(host.heap) == IST_OK ? 0 : 1;
+    return wrong + host.end();
+  }));
 }
 
 TEST_F(HostHeap, ReleasesKernelsThatWaitForOneThatWasKilled) {

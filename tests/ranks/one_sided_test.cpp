@@ -285,13 +285,14 @@ TEST(OneSided, AtomicsDoWhatTheySayAndLoseNothing) {
   }
 }
 
-// Rank 0 computes, and makes no call, while the others put, get, add and signal; it sees what they do by its own loads.
+// Rank 0 computes, and makes no call, while the others put, get, signal and change words, and find what was there; it sees what they do by its
+// own loads.
 TEST(OneSided, TheTargetNeedsNoCallWhileOthersReachItsMemory) {
   constexpr std::size_t kBytes = 100001;
   const TestHeap heap{IST_KIND_HOST};
   unsigned char* const parts = heap.alloc(kBytes * static_cast<std::size_t>(size()));
   void* zeroed = nullptr;
-  IST_OK_OR_FAIL(ist_heap_calloc(heap, 2, 8, &zeroed));
+  IST_OK_OR_FAIL(ist_heap_calloc(heap, at(2 + size()), 8, &zeroed));
   auto* const words = static_cast<std::uint64_t*>(zeroed);
   const auto of_target = random_bytes(kBytes, 4711);
   if (rank() == 0) heap.store(parts, of_target);
@@ -301,17 +302,30 @@ TEST(OneSided, TheTargetNeedsNoCallWhileOthersReachItsMemory) {
     const auto others = static_cast<std::uint64_t>(size() - 1);
     while (std::atomic_ref(words[0]).load(std::memory_order_acquire) < others * 10) sum += 1.0 / (sum + 1.0);
     EXPECT_EQ(others * 10, std::atomic_ref(words[1]).load());
+    for (int pe = 1; pe < size(); ++pe) EXPECT_EQ(9 * 8U + 7, std::atomic_ref(words[1 + pe]).load()) << "of PE " << pe;
     for (int pe = 1; pe < size(); ++pe) {
       const unsigned char* const from = parts + kBytes * at(pe);
       EXPECT_EQ(-1, first_difference(random_bytes(kBytes, seed_of(pe, kBytes)), {from, from + kBytes}))
           << "of PE " << pe << sum * 0;
     }
   } else {
-    for (int i = 0; i < 10; ++i) {
+    std::uint64_t* const own = &words[1 + rank()];
+    for (std::uint64_t i = 0; i < 10; ++i) {
       std::vector<unsigned char> got(kBytes);
       IST_OK_OR_FAIL(ist_heap_get(heap, ist_host(got.data()), parts, kBytes, 0));
       EXPECT_EQ(-1, first_difference(of_target, got));
       IST_OK_OR_FAIL(ist_heap_atomic64(heap, IST_ATOMIC_ADD, &words[1], 1, nullptr, 0));
+      std::uint64_t before = 1;
+      IST_OK_OR_FAIL(ist_heap_atomic64(heap, IST_ATOMIC_FETCH, own, 0, &before, 0));
+      EXPECT_EQ(i == 0 ? 0 : i * 8 - 1, before);
+      IST_OK_OR_FAIL(ist_heap_atomic64(heap, IST_ATOMIC_SWAP, own, i * 8, &before, 0));
+      EXPECT_EQ(i == 0 ? 0 : i * 8 - 1, before);
+      IST_OK_OR_FAIL(ist_heap_atomic64(heap, IST_ATOMIC_ADD, own, 3, &before, 0));
+      EXPECT_EQ(i * 8, before);
+      IST_OK_OR_FAIL(ist_heap_compare_swap64(heap, own, i * 8, 1, &before, 0));
+      EXPECT_EQ(i * 8 + 3, before);
+      IST_OK_OR_FAIL(ist_heap_compare_swap64(heap, own, i * 8 + 3, i * 8 + 7, &before, 0));
+      EXPECT_EQ(i * 8 + 3, before);
       const auto mine = random_bytes(kBytes, seed_of(rank(), kBytes));
       IST_OK_OR_FAIL(ist_heap_put_signal(heap, parts + kBytes * at(rank()), ist_host(mine.data()), kBytes, &words[0], 1,
                                          IST_SIGNAL_ADD, 0));

@@ -1,22 +1,31 @@
-/* Collective calls of every type, on the world, on parts of it, and on active sets; also long ones, in place, and many one after another. */
+/* Collective calls of every type, on the world, on parts of it, and on active sets; also long ones, in place, and many one after another.
+ * collectives [cuda | opencl] */
 #include "check.h"
 
 static unsigned char *there, *here;
-static long* sync_words;
-enum { ROOM = 1 << 20 };
+static long *sync_words, *home_words; /* of that kind, and of the host */
+enum { AREA = 1 << 17, ROOM = 1 << 18 };
 static const size_t counts[] = {0, 1, 3, 17, 1001};
+static int left_out(size_t n) { return kind != SHMEMX_KIND_HOST && (n == 1 || n == 17); } /* each copy takes longer there */
+static unsigned char mine[ROOM];                                                          /* what is to be in `here` */
 
-static void begin(uint64_t seed) {
-  memset(there, 0xee, ROOM / 2);
-  fill(here, ROOM / 2, seed * 100 + (uint64_t)me);
+/* What will be written is wrong before. */
+static void poison(size_t bytes) {
+  give_all(there, 0xee, AREA);
+  give(here, mine, bytes);
   shmem_barrier_all();
 }
-static int from(const unsigned char* at, size_t bytes, uint64_t seed, int pe, size_t offset) {
+static void begin(uint64_t seed) {
+  fill(mine, AREA, seed * 100 + (uint64_t)me);
+  poison(AREA);
+}
+static int from(const unsigned char* there_at, size_t bytes, uint64_t seed, int pe, size_t offset) {
+  const unsigned char* const at = seen(there_at, bytes);
   for (size_t i = 0; i < bytes; ++i)
     if (at[i] != byte_of(seed * 100 + (uint64_t)pe, offset + i)) return 0;
   return 1;
 }
-static int rest(size_t bytes) { return all_are(there + bytes, 256, 0xee); }
+static int rest(size_t bytes) { return all_are(seen(there + bytes, 256), 256, 0xee); }
 
 /* The calls that move bytes, on a team; PEs outside of it take part in the barriers alone. */
 static void moved(const char* what, shmem_team_t team, int n_pes, int (*broadcast)(shmem_team_t, size_t, int),
@@ -27,6 +36,7 @@ static void moved(const char* what, shmem_team_t team, int n_pes, int (*broadcas
   if (index >= 0) CHECK_OF(shmem_team_n_pes(team) == n_pes, what);
   for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c) {
     const size_t n = counts[c], bytes = n * size;
+    if (left_out(n)) continue;
     for (int root = 0; root < n_pes; ++root) {
       begin(c + 1);
       if (index >= 0) {
@@ -71,7 +81,7 @@ static void moved(const char* what, shmem_team_t team, int n_pes, int (*broadcas
         for (size_t k = 0; k < n; ++k) {
           const size_t to = ((size_t)i * n * 2 + k * 2) * size, of = ((size_t)index * n * 3 + k * 3) * size;
           CHECK_OF(from(there + to, size, c + 80, shmem_team_translate_pe(team, i, SHMEM_TEAM_WORLD), of), what);
-          CHECK_OF(all_are(there + to + size, size, 0xee), what);
+          CHECK_OF(all_are(seen(there + to + size, size), size, 0xee), what);
         }
     }
     shmem_barrier_all();
@@ -113,9 +123,8 @@ FOR_RMA(VALUE)
 COMPLEX_VALUE(complexf, shmemx_complexf_)
 COMPLEX_VALUE(complexd, shmemx_complexd_)
 #define BEGIN_VALUES(N, t, n)                                      \
-  memset(there, 0xee, ROOM / 2);                                   \
-  for (size_t i = 0; i < n; ++i) ((t*)here)[i] = value_##N(me, i); \
-  shmem_barrier_all();
+  for (size_t i = 0; i < n; ++i) ((t*)mine)[i] = value_##N(me, i); \
+  poison(n * sizeof(t));
 #define EXPECTED(N, t, first, count, step, op)     \
   t expected = value_##N(first, i);                \
   for (int k = 1; k < count; ++k) {                \
@@ -126,12 +135,14 @@ COMPLEX_VALUE(complexd, shmemx_complexd_)
   for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c)                                    \
     for (int in_place = 0; in_place < 2; ++in_place) {                                             \
       const size_t n = counts[c];                                                                  \
+      if (left_out(n)) continue;                                                                   \
       BEGIN_VALUES(N, t, n)                                                                        \
       t* const to = (t*)(in_place ? here : there);                                                 \
       CHECK_OF(shmem_##N##_##verb##_reduce(SHMEM_TEAM_WORLD, to, (t*)here, n) == 0, #N " " #verb); \
+      const t* const result = (const t*)seen(to, n * sizeof(t));                                   \
       for (size_t i = 0; i < n; ++i) {                                                             \
         EXPECTED(N, t, 0, pes, 1, op)                                                              \
-        CHECK_OF(to[i] == expected, #N " " #verb);                                                 \
+        CHECK_OF(result[i] == expected, #N " " #verb);                                             \
       }                                                                                            \
       if (!in_place) CHECK_OF(rest(n * sizeof(t)), #N " " #verb);                                  \
       shmem_barrier_all();                                                                         \
@@ -150,12 +161,14 @@ COMPLEX_VALUE(complexd, shmemx_complexd_)
 #define SCANNED(N, t, verb, upto)                                                                  \
   for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c) {                                  \
     const size_t n = counts[c];                                                                    \
+    if (left_out(n)) continue;                                                                     \
     BEGIN_VALUES(N, t, n)                                                                          \
     CHECK_OF(shmem_##N##_sum_##verb(SHMEM_TEAM_WORLD, (t*)there, (t*)here, n) == 0, #N " " #verb); \
+    const t* const result = (const t*)seen(there, n * sizeof(t));                                  \
     for (size_t i = 0; i < n; ++i) {                                                               \
       t sum = (t)0;                                                                                \
       for (int pe = 0; pe < upto; ++pe) sum = (t)(sum + value_##N(pe, i));                         \
-      CHECK_OF(((t*)there)[i] == sum, #N " " #verb);                                               \
+      CHECK_OF(result[i] == sum, #N " " #verb);                                                    \
     }                                                                                              \
     CHECK_OF(rest(n * sizeof(t)), #N " " #verb);                                                   \
     shmem_barrier_all();                                                                           \
@@ -172,21 +185,23 @@ FOR_ORDERED(ORDERED);
 FOR_SUMMED(SUMMED);
 
 /* Active sets: all that there are here with a stride of a power of two. */
-#define TO_ALL(N, t, verb, op)                                                                                      \
-  for (int log = 0; log < 2; ++log)                                                                                 \
-    for (int start = 0; start < pes; ++start)                                                                       \
-      for (int size = 1; start + ((size - 1) << log) < pes; ++size) {                                               \
-        const int n = 5;                                                                                            \
-        BEGIN_VALUES(N, t, (size_t)n)                                                                               \
-        const int distance = me - start;                                                                            \
-        if (distance >= 0 && distance % (1 << log) == 0 && distance >> log < size) {                                \
-          shmem_##N##_##verb##_to_all((t*)there, (t*)here, n, start, log, size, (t*)(here + ROOM / 4), sync_words); \
-          for (size_t i = 0; i < (size_t)n; ++i) {                                                                  \
-            EXPECTED(N, t, start, size, (1 << log), op)                                                             \
-            CHECK_OF(((t*)there)[i] == expected, #N " " #verb);                                                     \
-          }                                                                                                         \
-        }                                                                                                           \
-        shmem_barrier_all();                                                                                        \
+#define TO_ALL(N, t, verb, op)                                                                     \
+  for (int log = 0; log < 2; ++log)                                                                \
+    for (int start = 0; start < pes; ++start)                                                      \
+      for (int size = 1; start + ((size - 1) << log) < pes; ++size) {                              \
+        const int n = 5;                                                                           \
+        BEGIN_VALUES(N, t, (size_t)n)                                                              \
+        const int distance = me - start;                                                           \
+        if (distance >= 0 && distance % (1 << log) == 0 && distance >> log < size) {               \
+          shmem_##N##_##verb##_to_all((t*)there, (t*)here, n, start, log, size, (t*)(here + AREA), \
+                                      log == 0 ? home_words : sync_words);                         \
+          const t* const result = (const t*)seen(there, (size_t)n * sizeof(t));                    \
+          for (size_t i = 0; i < (size_t)n; ++i) {                                                 \
+            EXPECTED(N, t, start, size, (1 << log), op)                                            \
+            CHECK_OF(result[i] == expected, #N " " #verb);                                         \
+          }                                                                                        \
+        }                                                                                          \
+        shmem_barrier_all();                                                                       \
       }
 #define OLD_BITS(N, t)                 \
   static void old_bits_##N(void) {     \
@@ -254,7 +269,7 @@ FOR_OLD_SUMMED(OLD_SUMMED);
                          ((size_t)index * n * 2 + k * 2) * (S / 8)));                                           \
           shmem_barrier(start, log, size, sync_words);                                                          \
           shmem_sync(start, log, size, sync_words);                                                             \
-          for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) CHECK(sync_words[i] == SHMEM_SYNC_VALUE);                   \
+          for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) CHECK(SEEN(long, sync_words + i) == SHMEM_SYNC_VALUE);      \
         }                                                                                                       \
         shmem_barrier_all();                                                                                    \
       }
@@ -263,57 +278,60 @@ FOR_OLD_SUMMED(OLD_SUMMED);
 static void long_ones(void) {
   const size_t n = 30011;
   for (int in_place = 0; in_place < 2; ++in_place) {
-    for (size_t i = 0; i < n; ++i) ((double*)here)[i] = value_double(me, i);
-    memset(there, 0xee, ROOM);
+    for (size_t i = 0; i < n; ++i) ((double*)mine)[i] = value_double(me, i);
+    give_all(there, 0xee, ROOM);
+    give(here, mine, n * sizeof(double));
     shmem_barrier_all();
     double* const to = (double*)(in_place ? here : there);
     CHECK(shmem_double_sum_reduce(SHMEM_TEAM_WORLD, to, (double*)here, n) == 0);
+    const double* const result = (const double*)seen(to, n * sizeof(double));
     for (size_t i = 0; i < n; ++i) {
       double sum = 0;
       for (int pe = 0; pe < pes; ++pe) sum += value_double(pe, i);
-      if (to[i] != sum) {
-        CHECK(to[i] == sum);
+      if (result[i] != sum) {
+        CHECK(result[i] == sum);
         break;
       }
     }
-    if (!in_place) CHECK(all_are(there + n * sizeof(double), 512, 0xee));
+    if (!in_place) CHECK(rest(n * sizeof(double)));
     shmem_barrier_all();
   }
 }
 /* Nobody overtakes: each call finds the values of its own round. */
-static void many(void) {
+static void many(long rounds) {
   long* const value = (long*)here;
   long* const sum = (long*)there;
-  for (long round = 0; round < 500; ++round) {
-    *value = round + me;
+  for (long round = 0; round < rounds; ++round) {
+    GIVE(long, value, round + me);
     shmem_long_sum_reduce(SHMEM_TEAM_WORLD, sum, value, 1);
-    CHECK(*sum == round * pes + (long)pes * (pes - 1) / 2);
+    CHECK(SEEN(long, sum) == round * pes + (long)pes * (pes - 1) / 2);
     shmem_long_broadcast(SHMEM_TEAM_WORLD, sum, value, 1, (int)(round % pes));
-    CHECK(*sum == round + round % pes);
-    *value = -1;
+    CHECK(SEEN(long, sum) == round + round % pes);
+    GIVE(long, value, -1);
   }
 }
 
-/* More pSync arrays than have words of their own, each after the other. */
-static void many_sets(void) {
-  enum { SETS = 400 };
-  long* const words = (long*)shmem_calloc(SETS * SHMEM_SYNC_SIZE, sizeof(long));
-  for (long round = 0; round < SETS; ++round) {
-    *(long*)here = round + me;
-    shmem_long_sum_to_all((long*)there, (long*)here, 1, 0, 0, pes, (long*)(here + ROOM / 4),
-                          words + round * SHMEM_SYNC_SIZE);
-    CHECK(*(long*)there == round * pes + (long)pes * (pes - 1) / 2);
+/* Many pSync arrays, of the host more than have words of their own, each after the other. */
+static void many_sets(long sets) {
+  const size_t bytes = (size_t)sets * SHMEM_SYNC_SIZE * sizeof(long);
+  long* const words = (long*)symmetric(bytes);
+  give_all(words, SHMEM_SYNC_VALUE, bytes);
+  for (long round = 0; round < sets; ++round) {
+    GIVE(long, here, round + me);
+    shmem_long_sum_to_all((long*)there, (long*)here, 1, 0, 0, pes, (long*)(here + AREA), words + round * SHMEM_SYNC_SIZE);
+    CHECK(SEEN(long, there) == round * pes + (long)pes * (pes - 1) / 2);
   }
   shmem_free(words);
 }
 
-int main(void) {
-  shmem_init();
-  find_pes();
-  there = (unsigned char*)memory(ROOM);
-  here = (unsigned char*)memory(ROOM);
-  sync_words = (long*)memory(SHMEM_SYNC_SIZE * sizeof(long));
-  for (int i = 0; i < SHMEM_SYNC_SIZE; ++i) sync_words[i] = SHMEM_SYNC_VALUE;
+int main(int count, char** arguments) {
+  if (!started(count, arguments)) return done();
+  there = (unsigned char*)symmetric(ROOM);
+  here = (unsigned char*)symmetric(ROOM);
+  sync_words = (long*)symmetric(SHMEM_SYNC_SIZE * sizeof(long));
+  home_words = (long*)memory(SHMEM_SYNC_SIZE * sizeof(long));
+  give_all(sync_words, SHMEM_SYNC_VALUE, SHMEM_SYNC_SIZE * sizeof(long));
+  memset(home_words, SHMEM_SYNC_VALUE, SHMEM_SYNC_SIZE * sizeof(long));
   shmem_team_t part = SHMEM_TEAM_INVALID;
   const int members = pes > 2 ? pes - 1 : pes;
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, pes - members, 1, members, NULL, 0, &part) == 0);
@@ -346,8 +364,12 @@ int main(void) {
   ACTIVE(32)
   ACTIVE(64)
   long_ones();
-  many();
-  many_sets();
+  many(kind == SHMEMX_KIND_HOST ? 500 : 100);
+  many_sets(kind == SHMEMX_KIND_HOST ? 400 : 20);
   shmem_team_destroy(part);
+  shmem_free(home_words);
+  shmem_free(sync_words);
+  shmem_free(here);
+  shmem_free(there);
   return done();
 }

@@ -1,12 +1,11 @@
-/* Memory of devices in the same calls: put, get, order, waits and collectives on what shmemx_malloc_on gave. Without a device it says so. */
-#include <time.h>
-
+/* Memory of devices beside that of the host: how it is allocated and freed, copies from each to each, order, what is refused, and
+ * what is only of devices. Every call of every type is in the other programs here. Without a device it says so.
+ * devices cuda | opencl */
 #include "check.h"
 
 enum { BYTES = 300001 };
 static unsigned char local[BYTES], expected[BYTES];
 
-static int kind = SHMEMX_KIND_CUDA;
 static int reached, apart; /* kernels of every PE reach every part; none does */
 
 static int handled;
@@ -27,6 +26,24 @@ static int has(const void* device, size_t bytes, uint64_t seed) {
   memset(local, 0xdd, sizeof local);
   shmem_getmem(local, device, bytes, me);
   return filled(local, bytes, seed) && (bytes == sizeof local || local[bytes] == 0xdd);
+}
+
+static void allocated(int of) {
+  unsigned char* const zero = (unsigned char*)shmemx_calloc_on(of, 5, 100);
+  unsigned char* const page = (unsigned char*)shmemx_align_on(of, 65536, 1);
+  CHECK(zero != NULL && page != NULL && (uintptr_t)page % 65536 == 0);
+  memset(local, 0xdd, 500);
+  if (zero != NULL) shmem_getmem(local, zero, 500, right);
+  CHECK(all_are(local, 500, 0));
+  CHECK(shmemx_align_on(of, 48, 1) == NULL && strstr(shmemx_error_text(), "power of two") != NULL);
+  CHECK(shmemx_align_on(of, (size_t)1 << 40, 1) == NULL && strstr(shmemx_error_text(), "at most") != NULL);
+  CHECK(shmemx_calloc_on(of, SIZE_MAX, 2) == NULL && strstr(shmemx_error_text(), "more than there are") != NULL);
+  CHECK(shmemx_calloc_on(of, 0, 2) == NULL && shmemx_align_on(of, 64, 0) == NULL);
+  CHECK(shmemx_malloc_on(of, SIZE_MAX) == NULL && shmemx_calloc_on(of, SIZE_MAX, 1) == NULL);
+  CHECK(shmemx_align_on(of, 4096, SIZE_MAX - 100) == NULL);
+  shmem_barrier_all();
+  shmem_free(page);
+  shmem_free(zero);
 }
 
 static void copies(unsigned char* device, unsigned char* host) {
@@ -81,10 +98,6 @@ static void words(unsigned char* device, long* host) {
   CHECK(shmem_long_g((long*)device + 1, me) == 7 + left && shmem_signal_fetch(word) == 3);
   CHECK(shmem_ulong_test((unsigned long*)word, SHMEM_CMP_GE, 3) == 1);
   shmem_barrier_all();
-  shmemx_set_error_handler(handler);
-  shmem_realloc(device, 10);
-  CHECK(handled == 1);
-  handled = 0;
   /* Nothing is put, from nowhere; so nobody hears that something was. */
   shmemx_set_error_handler(count_signals);
   for (int i = 0; i <= 1; ++i)
@@ -96,6 +109,49 @@ static void words(unsigned char* device, long* host) {
   shmem_long_atomic_inc(host, right); /* of the host's heap as ever */
   shmem_barrier_all();
   CHECK(*host == 1);
+}
+
+/* PEs of a context are those of its team, and order is kept: what was put before the word is there with it. */
+static void order(unsigned char* device) {
+  unsigned char *const there = device, *const here = device + 4096;
+  uint64_t* const word = (uint64_t*)(device + 8192);
+  shmem_team_t part = SHMEM_TEAM_INVALID; /* backwards, and without PE 0 where there are more than two */
+  const int members = pes > 2 ? pes - 1 : pes;
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, pes - 1, -1, members, NULL, 0, &part) == 0);
+  GIVE(uint64_t, word, 0);
+  fill(expected, 100, 30 + (uint64_t)me);
+  shmem_putmem(here, expected, 100, me);
+  shmem_barrier_all();
+  const int index = shmem_team_my_pe(part), n = shmem_team_n_pes(part);
+  if (index >= 0) {
+    shmem_ctx_t own;
+    CHECK(shmem_team_create_ctx(part, SHMEM_CTX_PRIVATE, &own) == 0);
+    const int next = (index + 1) % n;
+    shmem_ctx_putmem(own, there, here, 100, next);
+    shmem_ctx_fence(own);
+    shmem_ctx_uint64_p(own, word, 1, next);
+    shmem_ctx_pe_quiet(own, &next, 1);
+    shmem_uint64_wait_until(word, SHMEM_CMP_EQ, 1);
+    CHECK(has(there, 100, 30 + (uint64_t)shmem_team_translate_pe(part, (index + n - 1) % n, SHMEM_TEAM_WORLD)));
+    CHECK(shmem_team_ptr(part, there, next) == NULL); /* no address for the processor */
+    CHECK(shmem_team_sync(part) == 0);
+    shmem_ctx_destroy(own);
+  }
+  shmem_barrier_all();
+  shmem_team_destroy(part);
+}
+
+/* What is not done there says so, and what to take instead. */
+static void refused(unsigned char* device) {
+  handled = 0;
+  shmemx_set_error_handler(handler);
+  CHECK(shmem_realloc(device, 10) == NULL);
+  shmem_set_lock((long*)device);
+  CHECK(shmem_test_lock((long*)device) == 1);
+  shmem_clear_lock((long*)device);
+  shmemx_set_error_handler(NULL);
+  CHECK(handled == 4);
+  shmem_barrier_all();
 }
 
 /* By the device, for every host. */
@@ -149,42 +205,6 @@ static void together(unsigned char* device) {
   }
 }
 
-/* The last PE computes, and makes no call at all, until the others have seen in its memory what they did there. */
-static void idle(unsigned char* device, uint64_t* told) {
-  const int owner = pes - 1;
-  uint64_t* const words = (uint64_t*)device;
-  unsigned char* const mine = device + 4096 * (size_t)(me + 1);
-  const uint64_t zeros[16] = {0};
-  *told = 0;
-  shmem_putmem(words, zeros, sizeof zeros, me);
-  shmem_barrier_all();
-  if (me == owner) {
-    uint64_t work = 1;
-    const time_t end = time(NULL) + 60;
-    while (__atomic_load_n(told, __ATOMIC_ACQUIRE) < (uint64_t)(pes - 1) && time(NULL) < end) work = mixed(work);
-    CHECK(*told == (uint64_t)(pes - 1) && work != 0);
-    CHECK(shmem_uint64_g(words, me) == 5 * (uint64_t)(pes - 1));
-    for (int pe = 0; pe < owner; ++pe) {
-      shmem_getmem(local, device + 4096 * (size_t)(pe + 1), 3000, me);
-      CHECK(shmem_uint64_g(words + pe + 1, me) == 4 && filled(local, 1500, 70 + (uint64_t)pe));
-      CHECK(filled(local + 1500, 1500, 70 + (uint64_t)pe));
-    }
-  } else {
-    fill(expected, 1500, 70 + (uint64_t)me);
-    shmem_putmem(mine, expected, 1500, owner);
-    memset(local, 0, 1500);
-    shmem_getmem(local, mine, 1500, owner);
-    CHECK(memcmp(local, expected, 1500) == 0);
-    shmem_uint64_atomic_add(words, 2, owner);
-    CHECK(shmem_uint64_atomic_fetch_add(words, 3, owner) >= 2);
-    shmem_putmem_signal(mine + 1500, expected, 1500, words + me + 1, 4, SHMEM_SIGNAL_SET, owner);
-    CHECK(shmem_uint64_g(words + me + 1, owner) == 4);
-    shmem_quiet();
-    __atomic_fetch_add((uint64_t*)shmem_ptr(told, owner), 1, __ATOMIC_ACQ_REL);
-  }
-  shmem_barrier_all();
-}
-
 /* Where kernels of OpenCL find it: what is put there by its address is in the buffer, which another address of it names, too. */
 static void buffers(unsigned char* device, unsigned char* host) {
   void *one = NULL, *other = NULL;
@@ -199,23 +219,19 @@ static void buffers(unsigned char* device, unsigned char* host) {
 }
 
 int main(int count, char** arguments) {
-  if (count > 1 && strcmp(arguments[1], "opencl") == 0) kind = SHMEMX_KIND_OPENCL;
+  if (!started(count, arguments)) return done();
   apart = getenv("FAKE_CUDA_LINKS") != NULL || getenv("ISTHMUS_DEVICE_IPC") != NULL;
   reached = !apart && kind == SHMEMX_KIND_CUDA; /* of OpenCL it depends on the driver */
-  shmem_init();
-  find_pes();
   CHECK(shmemx_malloc_on(kind, 0) == NULL);
   unsigned char* const host = (unsigned char*)memory(BYTES);
-  unsigned char* const device = (unsigned char*)shmemx_malloc_on(kind, BYTES);
-  if (device == NULL) {
-    if (me == 0) printf("left out, no memory of a device: %s\n", shmemx_error_text());
-    CHECK(strlen(shmemx_error_text()) > 10 && getenv("SHMEM_TEST_DEVICES") == NULL);
-    return done();
-  }
+  unsigned char* const device = (unsigned char*)symmetric(BYTES);
+  allocated(kind);
+  allocated(SHMEMX_KIND_HOST);
   copies(device, host);
   words(device, (long*)host);
+  order(device);
+  refused(device);
   atomics(device);
-  idle(device, (uint64_t*)host);
   together(device);
   if (kind == SHMEMX_KIND_OPENCL) buffers(device, host);
   unsigned char* const large = (unsigned char*)shmemx_malloc_on(kind, (size_t)100 << 20); /* it grows */

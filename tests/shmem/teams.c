@@ -1,4 +1,5 @@
-/* Teams and contexts: who is in which, under which number, and what goes through a context of a team. */
+/* Teams and contexts: who is in which, under which number, and what goes through a context of a team.
+ * teams [cuda | opencl] */
 #include "check.h"
 
 /* PE `pe` of the world is where in a team that goes from start by stride? */
@@ -11,11 +12,11 @@ static int index_of(int pe, int start, int stride, int size) {
 /* What members do together arrives at the members alone. */
 static void use(shmem_team_t team, long* there, long* here) {
   const int n = shmem_team_n_pes(team), index = shmem_team_my_pe(team);
-  *here = me + 1;
+  GIVE(long, here, me + 1);
   CHECK(shmem_long_sum_reduce(team, there, here, 1) == 0);
   long sum = 0;
   for (int i = 0; i < n; ++i) sum += shmem_team_translate_pe(team, i, SHMEM_TEAM_WORLD) + 1;
-  CHECK(*there == sum);
+  CHECK(SEEN(long, there) == sum);
   CHECK(shmem_team_sync(team) == 0);
   shmem_ctx_t context;
   CHECK(shmem_team_create_ctx(team, 0, &context) == 0 && context != SHMEM_CTX_INVALID);
@@ -28,13 +29,13 @@ static void use(shmem_team_t team, long* there, long* here) {
   shmem_ctx_pe_quiet(context, &right, 1);
   shmem_pe_quiet(NULL, 0);
   CHECK(shmem_team_sync(team) == 0);
-  CHECK(*there == 1000 + (index + n - 1) % n);
+  CHECK(SEEN(long, there) == 1000 + (index + n - 1) % n);
   CHECK(shmem_ctx_long_g(context, there, right) == 1000 + index);
   CHECK(shmem_team_sync(team) == 0);
   shmem_ctx_long_atomic_add(context, there, 5, right);
   shmem_ctx_fence(context);
   CHECK(shmem_team_sync(team) == 0);
-  CHECK(*there == 1005 + (index + n - 1) % n);
+  CHECK(SEEN(long, there) == 1005 + (index + n - 1) % n);
   CHECK(shmem_team_ptr(team, there, right) == shmem_ptr(there, shmem_team_translate_pe(team, right, SHMEM_TEAM_WORLD)));
   CHECK(shmem_team_ptr(team, there, n) == NULL && shmem_team_ptr(team, &sum, right) == NULL);
   CHECK(shmem_team_sync(team) == 0);
@@ -124,6 +125,20 @@ static void what_there_is_not(void) {
   CHECK(shmem_team_create_ctx(SHMEM_TEAM_INVALID, 0, &context) != 0 && context == SHMEM_CTX_INVALID);
   CHECK(shmem_ctx_get_team(SHMEM_CTX_INVALID, &team) != 0 && team == SHMEM_TEAM_INVALID);
   CHECK(shmem_ctx_get_team(SHMEM_CTX_DEFAULT, &team) == 0 && team == SHMEM_TEAM_WORLD);
+  shmem_team_t x = SHMEM_TEAM_WORLD, y = SHMEM_TEAM_WORLD;
+  for (int width = -1; width <= 0; ++width) {
+    x = y = SHMEM_TEAM_WORLD;
+    CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, width, NULL, 0, &x, NULL, 0, &y) != 0);
+    CHECK(x == SHMEM_TEAM_INVALID && y == SHMEM_TEAM_INVALID);
+  }
+  x = y = SHMEM_TEAM_WORLD;
+  CHECK(shmem_team_split_2d(SHMEM_TEAM_INVALID, 2, NULL, 0, &x, NULL, 0, &y) != 0);
+  CHECK(x == SHMEM_TEAM_INVALID && y == SHMEM_TEAM_INVALID);
+  CHECK(shmem_team_split_2d(SHMEM_TEAM_WORLD, 2, NULL, 0, &x, NULL, 0, NULL) != 0);
+  CHECK(shmem_team_ptr(SHMEM_TEAM_INVALID, &team, 0) == NULL);
+  long one = 1;
+  CHECK(shmem_long_sum_reduce(SHMEM_TEAM_INVALID, &one, &one, 1) != 0 &&
+        shmem_collectmem(SHMEM_TEAM_INVALID, &one, &one, 1) != 0);
   shmem_team_destroy(SHMEM_TEAM_INVALID);
   shmem_ctx_destroy(SHMEM_CTX_INVALID);
   shmem_ctx_quiet(SHMEM_CTX_INVALID);
@@ -139,11 +154,11 @@ static void contexts(long* there) {
   shmem_ctx_t all[200];
   for (int i = 0; i < 200; ++i) CHECK(shmem_ctx_create(options[i % 5], &all[i]) == 0);
   shmem_barrier_all();
-  *there = 0;
+  GIVE(long, there, 0);
   shmem_barrier_all();
   for (int i = 0; i < 200; ++i) shmem_ctx_long_atomic_inc(all[i], there, i % pes);
   shmem_barrier_all();
-  CHECK(*there == (200 / pes + (me < 200 % pes)) * (long)pes);
+  CHECK(SEEN(long, there) == (200 / pes + (me < 200 % pes)) * (long)pes);
   const shmem_ctx_session_config_t session = {10};
   shmem_ctx_session_start(all[0], SHMEM_CTX_SESSION_BATCH, &session, SHMEM_CTX_SESSION_TOTAL_OPS);
   shmem_ctx_session_stop(all[0]);
@@ -152,11 +167,10 @@ static void contexts(long* there) {
   for (int i = 0; i < 200; ++i) shmem_ctx_destroy(all[i]);
 }
 
-int main(void) {
-  shmem_init();
-  find_pes();
-  long* const there = (long*)memory(sizeof(long));
-  long* const here = (long*)memory(sizeof(long));
+int main(int count, char** arguments) {
+  if (!started(count, arguments)) return done();
+  long* const there = (long*)symmetric(sizeof(long));
+  long* const here = (long*)symmetric(sizeof(long));
   CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_WORLD) == pes);
   CHECK(shmem_team_n_pes(SHMEM_TEAM_SHARED) == pes);
   use(SHMEM_TEAM_WORLD, there, here);
@@ -166,5 +180,7 @@ int main(void) {
   many(there, here);
   what_there_is_not();
   contexts(there);
+  shmem_free(here);
+  shmem_free(there);
   return done();
 }

@@ -1,12 +1,12 @@
-/* Every wait and test of every type, of one word and of several, with words left out, and with a value for each. */
+/* Every wait and test of every type, of one word and of several, with words left out, and with a value for each. waits [cuda | opencl] */
 #include "check.h"
 
 static unsigned char* there;
-enum { MOST = 8 };
+enum { MOST = 8, ROOM = 1024 };
 
 /* All six comparisons, true and false. */
 #define COMPARISONS(N, t)                                                                                  \
-  *word = (t)5;                                                                                            \
+  GIVE(t, word, 5);                                                                                        \
   CHECK_OF(shmem_##N##_test(word, SHMEM_CMP_EQ, (t)5) && !shmem_##N##_test(word, SHMEM_CMP_EQ, (t)6), #N); \
   CHECK_OF(shmem_##N##_test(word, SHMEM_CMP_NE, (t)6) && !shmem_##N##_test(word, SHMEM_CMP_NE, (t)5), #N); \
   CHECK_OF(shmem_##N##_test(word, SHMEM_CMP_GT, (t)4) && !shmem_##N##_test(word, SHMEM_CMP_GT, (t)5), #N); \
@@ -15,8 +15,8 @@ enum { MOST = 8 };
   CHECK_OF(shmem_##N##_test(word, SHMEM_CMP_LE, (t)5) && !shmem_##N##_test(word, SHMEM_CMP_LE, (t)4), #N);
 
 /* Signedness decides: what a half-range value is compared as. */
-#define SIGNS(N, t) \
-  *word = (t)-1;    \
+#define SIGNS(N, t)  \
+  GIVE(t, word, -1); \
   CHECK_OF(shmem_##N##_test(word, SHMEM_CMP_LT, (t)1) == ((t)-1 < (t)1), #N);
 
 #define WAITED(N, t)                                                                                                \
@@ -25,7 +25,7 @@ enum { MOST = 8 };
     t* const data = (t*)(there + 512);                                                                              \
     COMPARISONS(N, t)                                                                                               \
     SIGNS(N, t)                                                                                                     \
-    *word = 0;                                                                                                      \
+    GIVE(t, word, 0);                                                                                               \
     shmem_barrier_all();                                                                                            \
     for (int round = 1; round <= 30; ++round) { /* what was put before the word is there */                         \
       shmem_##N##_p(data, (t)(round + me), right);                                                                  \
@@ -35,7 +35,7 @@ enum { MOST = 8 };
         shmem_##N##_wait_until(word, SHMEM_CMP_GE, (t)round);                                                       \
       else                                                                                                          \
         while (!shmem_##N##_test(word, SHMEM_CMP_GE, (t)round)) continue;                                           \
-      CHECK_OF(*data == (t)(round + left), #N);                                                                     \
+      CHECK_OF(SEEN(t, data) == (t)(round + left), #N);                                                             \
       shmem_barrier_all();                                                                                          \
     }                                                                                                               \
   }                                                                                                                 \
@@ -53,7 +53,7 @@ enum { MOST = 8 };
       status[i] = i % 3 == 1;                                                                                       \
       none[i] = 1;                                                                                                  \
     }                                                                                                               \
-    memset(there, 0, 1024);                                                                                         \
+    give_all(there, 0, ROOM);                                                                                       \
     shmem_barrier_all();                                                                                            \
     CHECK_OF(shmem_##N##_test_all(words, MOST, NULL, SHMEM_CMP_EQ, 0) == 1, #N);                                    \
     CHECK_OF(shmem_##N##_test_all(words, MOST, NULL, SHMEM_CMP_NE, 0) == 0, #N);                                    \
@@ -74,7 +74,7 @@ enum { MOST = 8 };
     shmem_barrier_all();                                                                                            \
     write_##N((t)10);                                                                                               \
     shmem_##N##_wait_until_all(words, MOST, NULL, SHMEM_CMP_GE, (t)10);                                             \
-    for (int i = 0; i < MOST; ++i) CHECK_OF(words[i] == (t)(10 + i), #N);                                           \
+    for (int i = 0; i < MOST; ++i) CHECK_OF(SEEN(t, words + i) == (t)(10 + i), #N);                                 \
     CHECK_OF(shmem_##N##_test_any(words, MOST, NULL, SHMEM_CMP_EQ, (t)13) == 3, #N);                                \
     CHECK_OF(shmem_##N##_wait_until_any(words, MOST, status, SHMEM_CMP_EQ, (t)15) == 5, #N);                        \
     CHECK_OF(shmem_##N##_test_any(words, MOST, status, SHMEM_CMP_EQ, (t)14) == SIZE_MAX, #N); /* 4 is left out */   \
@@ -107,33 +107,33 @@ enum { MOST = 8 };
   }
 FOR_WAITED(WAITED);
 
-#define OLD_WAIT(N, t)                \
-  static void old_##N(void) {         \
-    t* const word = (t*)there;        \
-    *word = 0;                        \
-    shmem_barrier_all();              \
-    shmem_##N##_p(word, (t)3, right); \
-    shmem_##N##_wait(word, 0);        \
-    CHECK_OF(*word == (t)3, #N);      \
-    shmem_barrier_all();              \
+#define OLD_WAIT(N, t)                   \
+  static void old_##N(void) {            \
+    t* const word = (t*)there;           \
+    GIVE(t, word, 0);                    \
+    shmem_barrier_all();                 \
+    shmem_##N##_p(word, (t)3, right);    \
+    shmem_##N##_wait(word, 0);           \
+    CHECK_OF(SEEN(t, word) == (t)3, #N); \
+    shmem_barrier_all();                 \
   }
 FOR_OLD_WAITED(OLD_WAIT);
 
-int main(void) {
-  shmem_init();
-  find_pes();
-  there = (unsigned char*)memory(1024);
-  memset(there, 0, 1024);
+int main(int count, char** arguments) {
+  if (!started(count, arguments)) return done();
+  there = (unsigned char*)symmetric(ROOM);
+  give_all(there, 0, ROOM);
 #define CALL(N, t) one_##N(), shmem_barrier_all(), several_##N();
   FOR_WAITED(CALL)
 #undef CALL
 #define CALL(N, t) old_##N();
   FOR_OLD_WAITED(CALL)
-  *(long*)there = 0;
+  GIVE(long, there, 0);
   shmem_barrier_all();
   shmem_long_p((long*)there, 8, right);
   shmem_wait((long*)there, 0);
   shmem_wait_until((long*)there, SHMEM_CMP_EQ, 8);
   shmem_barrier_all();
+  shmem_free(there);
   return done();
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "face/shmem/errors.hpp"
+#include "face/shmem/heap_size.hpp"
 #include "face/shmem/reductions.hpp"
 #include "face/shmem/regions.hpp"
 
@@ -59,13 +60,17 @@ bool do_collect(const char* call, const Group& group, const Block& block) {
   if (!check(call, block.dest, block.source, block.bytes, 0)) return false;
   world().posted(hot.pe, group.slot) = block.bytes;
   if (!sync(call, group)) return false;
+  std::size_t all = 0;
+  for (int i = 0; i < group.size; ++i) all = sum(all, world().posted(group.at(i), group.slot));
+  // All members find the same, and none goes on to the next call before all have.
+  const bool there = check(call, block.dest, block.source, 0, all);
   std::size_t offset = 0;
-  for (int i = 0; i < group.size; ++i) {
+  for (int i = 0; there && i < group.size; ++i) {
     const std::size_t bytes = world().posted(group.at(i), group.slot);
     take(call, behind(block.dest, offset), block.source, bytes, group.at(i));
     offset += bytes;
   }
-  return sync(call, group);
+  return sync(call, group) && there;
 }
 
 bool do_alltoall(const char* call, const Group& group, const Block& block) {
@@ -79,8 +84,19 @@ bool do_alltoall(const char* call, const Group& group, const Block& block) {
   return sync(call, group);
 }
 
+// As check(): the elements for and from all members, one after the other.
+bool check_strided(const char* call, const Strided& what, int members) {
+  Strided all = what;
+  if (__builtin_mul_overflow(what.count, static_cast<std::size_t>(members), &all.count)) {
+    fail(call, std::to_string(what.count) + " elements for each PE are more than there are addresses");
+    return false;
+  }
+  return find_all(call, what.source, what.source_stride, all, hot.pe) &&
+         find_all(call, what.dest, what.dest_stride, all, hot.pe);
+}
+
 bool do_alltoalls(const char* call, const Group& group, const Strided& what) {
-  if (!sync(call, group)) return false;
+  if (!check_strided(call, what, group.size) || !sync(call, group)) return false;
   const auto step = [&](std::ptrdiff_t stride, int index) {
     return static_cast<std::size_t>(index) * what.count * static_cast<std::size_t>(stride) * what.size;
   };

@@ -1,5 +1,6 @@
 #include "face/shmem/copies.hpp"
 
+#include <optional>
 #include <string>
 
 #include "face/shmem/also.hpp"
@@ -70,34 +71,67 @@ void each_block(const Strided& what, const Copy& copy) {
   }
 }
 
-// Where the bytes of all blocks lie, the first and the last, may be looked up at once.
-std::byte* reach_all(const void* first, std::ptrdiff_t stride, const Strided& what, int pe) {
-  if (what.count == 0 || stride < 0) return nullptr;
-  return reach_directly(first, (static_cast<std::size_t>(stride) * (what.count - 1) + what.block) * what.size, pe);
+// All blocks together: where they begin, which is the last one where they go backwards, and how many bytes there are to the end.
+struct Extent {
+  const std::byte* begin;
+  std::size_t bytes;
+  std::size_t before;  // the first block
+};
+// Nothing: they end behind the last address that there is.
+std::optional<Extent> extent_of(const void* first, std::ptrdiff_t stride, const Strided& what) {
+  std::size_t block = 0;
+  std::size_t between = 0;
+  std::size_t bytes = 0;
+  const std::size_t step = stride < 0 ? 0 - static_cast<std::size_t>(stride) : static_cast<std::size_t>(stride);
+  if (__builtin_mul_overflow(what.block, what.size, &block) || __builtin_mul_overflow(step, what.size, &between) ||
+      __builtin_mul_overflow(between, what.count - 1, &between) || __builtin_add_overflow(between, block, &bytes))
+    return std::nullopt;
+  const std::size_t before = stride < 0 ? between : 0;
+  return Extent{static_cast<const std::byte*>(first) - before, bytes, before};
 }
+
+// As reach_directly(), of the first block: where all of them are to be found so.
+std::byte* reach_all(const void* first, std::ptrdiff_t stride, const Strided& what, int pe) {
+  const auto extent = extent_of(first, stride, what);
+  std::byte* const at = extent ? reach_directly(extent->begin, extent->bytes, pe) : nullptr;
+  return at != nullptr ? at + extent->before : nullptr;
+}
+
+bool is_empty(const Strided& what) { return what.count == 0 || what.block == 0; }
 
 }  // namespace
 
+bool find_all(const char* call, const void* first, std::ptrdiff_t stride, const Strided& what, int pe) {
+  if (is_empty(what)) return true;
+  if (const auto extent = extent_of(first, stride, what)) return find(call, extent->begin, extent->bytes, pe).at != nullptr;
+  fail(call, std::to_string(what.count) + " blocks of " + std::to_string(what.block) + " elements, " +
+                 std::to_string(stride) + " apart, are more than there are addresses");
+  return false;
+}
+
+// Nothing is copied where not all of it may be.
 void strided_put(const char* call, shmem_ctx_t context, const Strided& what, int pe) {
-  if (!to_world(call, context, pe) || !check_pe(call, pe)) return;
+  if (!to_world(call, context, pe) || !check_pe(call, pe) || is_empty(what)) return;
   if (std::byte* const to = reach_all(what.dest, what.dest_stride, what, pe); to != nullptr) {
     Strided there = what;
     there.dest = to;
     each_block(there, copy_bytes);
     return;
   }
+  if (!find_all(call, what.dest, what.dest_stride, what, pe)) return;
   each_block(what,
              [&](void* to, const void* from, std::size_t bytes) { put(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
 }
 
 void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int pe) {
-  if (!to_world(call, context, pe) || !check_pe(call, pe)) return;
+  if (!to_world(call, context, pe) || !check_pe(call, pe) || is_empty(what)) return;
   if (const std::byte* const from = reach_all(what.source, what.source_stride, what, pe); from != nullptr) {
     Strided there = what;
     there.source = from;
     each_block(there, copy_bytes);
     return;
   }
+  if (!find_all(call, what.source, what.source_stride, what, pe)) return;
   each_block(what,
              [&](void* to, const void* from, std::size_t bytes) { get(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
 }

@@ -112,6 +112,8 @@ struct Strided {
   std::size_t count;
   std::size_t size;
 };
+// All that `first` and those behind it name is PE `pe`'s, at once; false: fail() was called. There may be no blocks.
+bool find_all(const char* call, const void* first, std::ptrdiff_t stride, const Strided& what, int pe);
 void strided_put(const char* call, shmem_ctx_t context, const Strided& what, int pe);
 void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int pe);
 
