@@ -21,50 +21,49 @@ constexpr unsigned kBlocks = 8;
 // In a sum of numbers: somebody was told to end.
 constexpr std::int64_t kTold = std::int64_t{1} << 48;
 
+template <class Crew>
 __global__ void exchange_kernel(ist_team_view view, Places places, std::uint32_t before, std::uint32_t epochs, Told* told,
                                 Result* result) {
-  const Block crew;
+  const Crew crew;
   const int right = (view.pe + 1) % view.pes, left = (view.pe + view.pes - 1) % view.pes;
   unsigned char *const source = places.data, *const put_here = places.data + kRoom,
                        *const received = places.data + 2 * kRoom;
   auto* const numbers = reinterpret_cast<std::int64_t*>(places.data + 3 * kRoom);
-  Meeting<Block> meeting(crew, view);
-  Channel<Block> to_right(crew, view, right, 0), from_left(crew, view, left, 0);
+  Meeting<Crew> meeting(crew, view);
+  Channel<Crew> to_right(crew, view, right, 0), from_left(crew, view, left, 0);
   bool ends = false;
   std::uint32_t n = before;
   while (n < before + epochs && !ends) {
     ++n;
     const auto bytes = static_cast<std::uint32_t>(mixed(7, n, 0) % (kRoom - 16)), shift = n % 3 == 0 ? n % 16 : 0;
     const auto few = static_cast<std::uint32_t>(mixed(8, n, 0) % (n % 8 == 0 ? 16385 : 65));
-    fill(source, bytes, view.pe, n);
-    put_signal(crew, view, put_here + shift, source, bytes, &places.words[0], n, Signal::set, right);
-    Status status = Status::ok;
-    if (crew.thread == 0) status = wait_until(view, &places.words[0], Compare::greater_equal, std::uint64_t{n}, kDeadline);
-    if (fails(result, agreed(crew, status))) return;
-    compare(result, put_here + shift, bytes, left, n);
-    __syncthreads();
-    fill(source, few, view.pe, n + 1000000);
+    fill(crew, view, source, bytes, n);
+    Status status =
+        put_signal(crew, view, put_here + shift, source, bytes, &places.words[0], n, Signal::set, right, kDeadline);
+    if (status == Status::ok && is_first(crew))
+      status = wait_until(view, &places.words[0], Compare::greater_equal, std::uint64_t{n}, kDeadline);
+    if (fails(result, agreed(crew, view, status, kDeadline))) return;
+    compare(crew, result, put_here + shift, bytes, left, n);
+    fill(crew, view, source, few, n + 1000000);
     if (fails(result, to_right.send(source, few, n, kDeadline))) return;
     if (fails(result, from_left.receive(received, few, n, kDeadline))) return;
-    __syncthreads();
-    compare(result, received, few, left, n + 1000000);
-    if (crew.thread == 0) {
+    compare(crew, result, received, few, left, n + 1000000);
+    if (is_first(crew)) {
       numbers[0] = view.pe + n;
       if (told != nullptr && *static_cast<volatile unsigned*>(&told->end) != 0) numbers[0] += kTold;
     }
-    __syncthreads();
+    if (fails(result, agreed(crew, view, Status::ok, kDeadline))) return;
     if (fails(result, allreduce<Sum>(crew, view, numbers + 1, numbers, 1, kDeadline))) return;
-    __syncthreads();
-    ends = numbers[1] >= kTold;
-    if (crew.thread == 0) {
+    ends = static_cast<const volatile std::int64_t*>(numbers)[1] >= kTold;
+    if (is_first(crew)) {
       if (numbers[1] % kTold != std::int64_t{view.pes} * n + view.pes * (view.pes - 1) / 2)
         atomicAdd_system(&result->wrong, 1ULL);
       atomic_add(view, &places.words[1], std::uint64_t{3}, 0);
     }
     if (fails(result, meeting.meet(kDeadline))) return;
-    if (crew.thread == 0 && told != nullptr) *static_cast<volatile unsigned*>(&told->epoch) = n;
+    if (is_first(crew) && told != nullptr) *static_cast<volatile unsigned*>(&told->epoch) = n;
   }
-  if (crew.thread != 0) return;
+  if (!is_first(crew)) return;
   if (g(view, &places.words[1], 0) != std::uint64_t{3} * n * static_cast<unsigned>(view.pes))
     atomicAdd_system(&result->wrong, 1ULL);
   result->first_ns = n - before;
@@ -151,7 +150,14 @@ __global__ void halo_kernel(ist_team_view view, Places places, const __grid_cons
       if (row >= 0 && row < kRows && column >= 0 && column < kColumns) field[i] = cell_of(view, i / kWide, i % kWide, n);
     }
     grid.sync();
-    if (blockIdx.x < static_cast<unsigned>(sides.count) && status == Status::ok) {
+    // Each side by a block of its own, and in every third step by all of them.
+    if (n % 3 == 0) {
+      for (int side = 0; side < sides.count && status == Status::ok; ++side)
+        status = put_side(Grid(), view, sides.side[side], field, flags, n, kDeadline);
+      for (int side = 0; side < sides.count && status == Status::ok; ++side)
+        status = wait_side(Grid(), view, sides.side[side], flags, n, kDeadline);
+      fails(result, status);
+    } else if (blockIdx.x < static_cast<unsigned>(sides.count) && status == Status::ok) {
       put_side(Block(), view, sides.side[blockIdx.x], field, flags, n);
       status = wait_side(Block(), view, sides.side[blockIdx.x], flags, n, kDeadline);
       fails(result, status);
@@ -214,7 +220,16 @@ Told* told_memory(int device) {
 Found exchange_until_told(const ist_team_view& view, int device, const Places& places, std::uint32_t before,
                           std::uint32_t epochs, Told* told) {
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string&) {
-    exchange_kernel<<<1, 256, 0, stream>>>(view, places, before, epochs, told, result);
+    exchange_kernel<Block><<<1, 256, 0, stream>>>(view, places, before, epochs, told, result);
+  });
+}
+
+Found exchange_as_grids(const ist_team_view& view, int device, const Places& places, std::uint32_t before,
+                        std::uint32_t epochs) {
+  return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
+    const Launch launch = launch_grid(exchange_kernel<Grid>, kBlocks, 128, 0, stream, 0, view, places, before, epochs,
+                                      static_cast<Told*>(nullptr), result);
+    if (!launch.ok()) refused = launch.text;
   });
 }
 

@@ -43,6 +43,9 @@ struct Told {
 Told* told_memory(int device);
 Found exchange_until_told(const ist_team_view& view, int device, const Places& places, std::uint32_t before,
                           std::uint32_t epochs, Told* told);
+// The same by all blocks of a grid.
+Found exchange_as_grids(const ist_team_view& view, int device, const Places& places, std::uint32_t before,
+                        std::uint32_t epochs);
 // A grid whose blocks put to the right, and meet with all PEs.
 Found meet_as_grids(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
 // A block that puts planes to the right and meets with all PEs, kMeetings times in a kernel, which is captured into a graph once and replayed so

@@ -45,6 +45,22 @@ __device__ void compare(Result* result, const unsigned char* found, std::uint32_
         static_cast<unsigned char>(mixed(static_cast<std::uint64_t>(pe) + 1, epoch, i)))
       atomicAdd_system(&result->wrong, 1ULL);
 }
+// The same by all threads of a crew, a grid's too, which meet.
+template <class Crew>
+__device__ void fill(const Crew& crew, const ist_team_view& view, unsigned char* to, std::uint32_t bytes,
+                     std::uint32_t epoch) {
+  for (std::uint32_t i = thread_of(crew); i < bytes; i += threads_of(crew))
+    to[i] = static_cast<unsigned char>(mixed(static_cast<std::uint64_t>(view.pe) + 1, epoch, i));
+  (void)agreed(crew, view, Status::ok, kDeadline);
+}
+template <class Crew>
+__device__ void compare(const Crew& crew, Result* result, const unsigned char* found, std::uint32_t bytes, int pe,
+                        std::uint32_t epoch) {
+  for (std::uint32_t i = threads_of(crew) - 1 - thread_of(crew); i < bytes; i += threads_of(crew))
+    if (const_cast<const volatile unsigned char*>(found)[i] !=
+        static_cast<unsigned char>(mixed(static_cast<std::uint64_t>(pe) + 1, epoch, i)))
+      atomicAdd_system(&result->wrong, 1ULL);
+}
 __device__ bool fails(Result* result, Status status) {
   if (status != Status::ok) result->status = static_cast<int>(status);
   return status != Status::ok;

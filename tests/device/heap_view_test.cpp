@@ -68,12 +68,14 @@ TEST_F(HeapView, CarriesKernelsOfTwoProcessesToEachOther) {
                              const auto& [heap, view, places] = symmetric;
                              int wrong = wrong_in(here, "exchange", exchange(view, here.rank, places, shorter(2000)));
                              wrong += wrong_in(here, "grids", meet_as_grids(view, here.rank, places, shorter(5000)));
+                             wrong += wrong_in(here, "exchange of grids",
+                                               exchange_as_grids(view, here.rank, places, shorter(2000), shorter(1000)));
                              // What kernels left is seen by the host, and the other way round.
                              std::uint64_t sum = 0;
                              const ist_buffer there = ist_host(&sum);
                              if (ist_heap_barrier(heap) != IST_OK ||
                                  ist_heap_get(heap, there, places.words + 1, sizeof sum, 0) != IST_OK ||
-                                 sum != std::uint64_t{6} * shorter(2000))
+                                 sum != std::uint64_t{6} * (shorter(2000) + shorter(1000)))
                                ++wrong;
                              ist_heap last = heap;
                              return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);

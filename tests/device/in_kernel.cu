@@ -47,13 +47,12 @@ struct PutSignal {
     const Crew crew;
     auto* const word = reinterpret_cast<std::uint64_t*>(side.area(5));
     const std::uint64_t value = side.sequence + n;
-    if (sends) {
-      put_signal(crew, side.view, side.area(1), side.area(0), side.bytes, word, value, Signal::set, side.other());
-      return true;
-    }
+    if (sends)
+      return put_signal(crew, side.view, side.area(1), side.area(0), side.bytes, word, value, Signal::set, side.other(),
+                        kDeadline) == Status::ok;
     Status status = Status::ok;
-    if (crew.thread == 0) status = wait_until(side.view, word, Compare::greater_equal, value, kDeadline);
-    return agreed(crew, status) == Status::ok;
+    if (is_first(crew)) status = wait_until(side.view, word, Compare::greater_equal, value, kDeadline);
+    return agreed(crew, side.view, status, kDeadline) == Status::ok;
   }
 };
 // Bare:
@@ -100,11 +99,12 @@ __global__ void bare_barriers(Side side) {
   auto* const flag = reinterpret_cast<std::uint64_t*>(side.area(5) + 2048);
   timed(side, [&](std::uint32_t n) { return bare::meet(peer_ptr(side.view, flag, side.other()), flag, side.sequence + n); });
 }
+template <class Crew>
 __global__ void reductions(Side side) {
-  const Block crew;
-  Calls<Block> calls(crew, side.view);
+  const Crew crew;
+  Calls<Crew> calls(crew, side.view);
   auto* const values = reinterpret_cast<float*>(side.area(0));
-  timed(side, [&](std::uint32_t) { return calls.allreduce<Max>(values, values, side.bytes / 4, kDeadline) == Status::ok; });
+  timed(side, [&](std::uint32_t) { return calls.template allreduce<Max>(values, values, side.bytes / 4, kDeadline) == Status::ok; });
 }
 // PE 0 alone, one after the other, on PE 1's word.
 template <bool kFetching>

@@ -2,7 +2,7 @@
 // differ by thread and epoch.
 //
 // Who calls this : in_kernel.cu, one launch for each of two PEs, at once; in_kernel_team.cu for what they begin with.
-// Threads        : one block, or a grid for barriers.
+// Threads        : one block, or a grid.
 // Ownership      : none.
 // Errors         : counted in Result; a wait ends after kDeadline.
 #pragma once
@@ -65,22 +65,33 @@ __device__ __forceinline__ std::uint32_t shift_of(std::uint32_t epoch) {
   const std::uint64_t dice = mixed(98, epoch, 0);
   return dice % 2 == 0 ? 0 : static_cast<std::uint32_t>(dice >> 8) % 16;
 }
-__device__ __forceinline__ void fill(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch) {
-  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) to[i] = byte_of(pe, epoch, i);
+// All blocks of a grid, too; one that did not come would be missed in what is compared next.
+template <class Crew>
+__device__ __forceinline__ void meet(const Crew& crew, const Side& side) {
+  (void)agreed(crew, side.view, Status::ok, kDeadline);
 }
-__device__ __forceinline__ void compare(const Side& side, const unsigned char* found, std::uint32_t bytes, int pe,
-                                        std::uint32_t epoch) {
-  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x)
+// By all threads of the crew, which meet afterwards.
+template <class Crew>
+__device__ __forceinline__ void fill(const Crew& crew, const Side& side, unsigned char* to, std::uint32_t bytes,
+                                     std::uint32_t epoch) {
+  for (std::uint32_t i = thread_of(crew); i < bytes; i += threads_of(crew)) to[i] = byte_of(side.view.pe, epoch, i);
+  meet(crew, side);
+}
+// By other threads than those that have copied or received it.
+template <class Crew>
+__device__ __forceinline__ void compare(const Crew& crew, const Side& side, const unsigned char* found, std::uint32_t bytes,
+                                        int pe, std::uint32_t epoch) {
+  for (std::uint32_t i = threads_of(crew) - 1 - thread_of(crew); i < bytes; i += threads_of(crew))
     if (const_cast<const volatile unsigned char*>(found)[i] != byte_of(pe, epoch, i)) count_wrong(side, epoch);
 }
 
 // Both send, then both receive; or, `one_way`, PE 0 sends and PE 1 receives, and nothing but the credit holds it back. Most by one
 // Channel, some by calls of their own in between.
-template <Reuse kReuse, bool kOneWay>
+template <class Crew, Reuse kReuse, bool kOneWay>
 __global__ void check_packets(Side side) {
-  const Block crew;
+  const Crew crew;
   const int channel = side.bytes > kShortest ? 0 : kOneWay ? 3 : 2;
-  Channel<Block, kReuse> lasting(crew, side.view, side.other(), channel);
+  Channel<Crew, kReuse> lasting(crew, side.view, side.other(), channel);
   unsigned char* const source = side.area(0);
   unsigned char* const found = side.area(1);
   for (std::uint32_t n = 1; n <= side.iterations; ++n) {
@@ -88,8 +99,7 @@ __global__ void check_packets(Side side) {
     const std::uint32_t bytes = size_of(epoch, side.bytes), shift = shift_of(epoch);
     const bool alone = epoch % 5 == 0;
     if (!kOneWay || side.view.pe == 0) {
-      fill(source + shift, bytes, side.view.pe, epoch);
-      __syncthreads();
+      fill(crew, side, source + shift, bytes, epoch);
       dawdle(side.view.pe, epoch);
       if (fails(side, alone ? send<kReuse>(crew, side.view, side.other(), channel, source + shift, bytes, epoch, kDeadline)
                             : lasting.send(source + shift, bytes, epoch, kDeadline)))
@@ -100,34 +110,34 @@ __global__ void check_packets(Side side) {
       if (fails(side, alone ? receive<kReuse>(crew, side.view, side.other(), channel, found + shift, bytes, epoch, kDeadline)
                             : lasting.receive(found + shift, bytes, epoch, kDeadline)))
         return;
-      __syncthreads();
-      compare(side, found + shift, bytes, side.other(), epoch);
-      __syncthreads();
+      compare(crew, side, found + shift, bytes, side.other(), epoch);
+      meet(crew, side);
     }
   }
 }
 
-// PE 0 puts, PE 1 compares and answers with its own.
+// PE 0 puts, and spoils what it has put; PE 1 compares and answers with its own.
+template <class Crew>
 __global__ void check_put_signal(Side side) {
-  const Block crew;
+  const Crew crew;
   auto* const signal_word = reinterpret_cast<std::uint64_t*>(side.area(4));
   for (std::uint32_t n = 1; n <= side.iterations; ++n) {
     const std::uint32_t bytes = size_of(n, side.bytes), shift = shift_of(n);
     for (int turn = 0; turn < 2; ++turn) {
       if (turn == side.view.pe) {
-        fill(side.area(0) + shift, bytes, side.view.pe, n);
-        __syncthreads();
+        fill(crew, side, side.area(0) + shift, bytes, n);
         dawdle(side.view.pe, n);
-        put_signal(crew, side.view, side.area(1) + shift_of(n + 1), side.area(0) + shift, bytes, signal_word, 1, Signal::add,
-                   side.other());
-        __syncthreads();
+        if (fails(side, put_signal(crew, side.view, side.area(1) + shift_of(n + 1), side.area(0) + shift, bytes, signal_word,
+                                   1, Signal::add, side.other(), kDeadline)))
+          return;
+        for (std::uint32_t i = thread_of(crew); i < bytes; i += threads_of(crew)) side.area(0)[shift + i] = 0x5a;
       } else {
         Status status = Status::ok;
-        if (crew.thread == 0)
+        if (is_first(crew))
           status = wait_until(side.view, signal_word, Compare::equal, std::uint64_t{n} + side.sequence, kDeadline);
-        if (fails(side, agreed(crew, status))) return;
-        compare(side, side.area(1) + shift_of(n + 1), bytes, side.other(), n);
-        __syncthreads();
+        if (fails(side, agreed(crew, side.view, status, kDeadline))) return;
+        compare(crew, side, side.area(1) + shift_of(n + 1), bytes, side.other(), n);
+        meet(crew, side);
       }
     }
   }
@@ -152,7 +162,7 @@ __global__ void check_bulk(Side side) {
     const std::uint32_t there = n % 4 == 0 ? shift_of(n + 1) : shift;
     for (int turn = 0; turn < 2; ++turn) {
       if (turn == side.view.pe) {
-        fill(side.area(0) + shift, bytes, side.view.pe, n);
+        fill(crew, side, side.area(0) + shift, bytes, n);
         for (std::uint32_t i = crew.thread; i < bytes + 32; i += crew.threads) side.area(2)[i] = 0xa5;
         __syncthreads();
         dawdle(side.view.pe, n);
@@ -162,7 +172,7 @@ __global__ void check_bulk(Side side) {
           bulk->get(side.view, side.area(2) + there, side.area(1) + there, bytes, side.other());
         }
         __syncthreads();
-        compare(side, side.area(2) + there, bytes, side.view.pe, n);
+        compare(crew, side, side.area(2) + there, bytes, side.view.pe, n);
         for (std::uint32_t i = crew.thread; i < 32; i += crew.threads)
           if (side.area(2)[i < there ? i : bytes + i] != 0xa5) count_wrong(side, n);
         __syncthreads();
@@ -170,7 +180,7 @@ __global__ void check_bulk(Side side) {
         Status status = Status::ok;
         if (crew.thread == 0) status = wait_until(side.view, signal_word, Compare::equal, std::uint64_t{n}, kDeadline);
         if (fails(side, agreed(crew, status))) return;
-        compare(side, side.area(1) + there, bytes, side.other(), n);
+        compare(crew, side, side.area(1) + there, bytes, side.other(), n);
         __syncthreads();
       }
     }
@@ -216,29 +226,31 @@ __global__ void check_atomics(Side side) {
 }
 
 // Sums of whole numbers, a broadcast, and blocks for all.
+template <class Crew>
 __global__ void check_calls(Side side) {
-  const Block crew;
-  Calls<Block> calls(crew, side.view);
+  const Crew crew;
+  Calls<Crew> calls(crew, side.view);
   auto* const mine = reinterpret_cast<std::int32_t*>(side.area(0));
   auto* const all = reinterpret_cast<std::int32_t*>(side.area(1));
   for (std::uint32_t n = 1; n <= side.iterations; ++n) {
     const std::uint32_t count = 2 * (1 + size_of(n, 1999) / 8);
     const auto value = [&](int pe, std::uint32_t i) { return static_cast<std::int32_t>(mixed(pe, n, i) % 100000) - 50000; };
-    for (std::uint32_t i = crew.thread; i < count; i += crew.threads) mine[i] = value(side.view.pe, i);
-    __syncthreads();
+    for (std::uint32_t i = thread_of(crew); i < count; i += threads_of(crew)) mine[i] = value(side.view.pe, i);
+    meet(crew, side);
     dawdle(side.view.pe, n);
     Status status = Status::ok;
-    if (n % 3 == 0) status = calls.allreduce<Sum>(all, mine, count, kDeadline);
+    if (n % 3 == 0) status = calls.template allreduce<Sum>(all, mine, count, kDeadline);
     if (n % 3 == 1) status = calls.broadcast(all, mine, count * 4, n / 3 % 2, kDeadline);
     if (n % 3 == 2) status = calls.alltoall(all, mine, count * 2, kDeadline);
     if (fails(side, status)) return;
-    for (std::uint32_t i = crew.thread; i < count; i += crew.threads) {
+    for (std::uint32_t i = threads_of(crew) - 1 - thread_of(crew); i < count; i += threads_of(crew)) {
+      mine[i] = -1;  // all have read it
       std::int32_t wanted = value(0, i) + value(1, i);
       if (n % 3 == 1) wanted = value(n / 3 % 2, i);
       if (n % 3 == 2) wanted = value(i < count / 2 ? 0 : 1, i % (count / 2) + (side.view.pe == 1 ? count / 2 : 0));
-      if (all[i] != wanted) count_wrong(side, n);
+      if (const_cast<const volatile std::int32_t*>(all)[i] != wanted) count_wrong(side, n);
     }
-    __syncthreads();
+    meet(crew, side);
   }
 }
 
@@ -248,6 +260,23 @@ __global__ void wait_in_vain(Side side, std::uint64_t deadline) {
   const Status status = wait_until(side.view, reinterpret_cast<std::uint64_t*>(side.area(4) + 4096), Compare::not_equal,
                                    std::uint64_t{0}, deadline);
   side.result->nanoseconds = static_cast<long long>(nanoseconds() - begun);
+  side.result->status = static_cast<int>(status);
+}
+
+// A message that never comes whole: the first thread has its unit, the others are late, and all learn it; after that they meet as before.
+// Without a deadline they wait for the abort word.
+__global__ void receive_in_vain(Side side, std::uint64_t deadline) {
+  const Grid crew;
+  const std::uint32_t sequence = side.sequence + 1;
+  if (is_first(crew))
+    store_relaxed(slot_of(side.view, side.view.pe, side.other(), 1, sequence), packed(number_of(sequence), 7));
+  const std::uint64_t begun = nanoseconds();
+  const Status status = receive(crew, side.view, side.other(), 1, side.area(1), threads_of(crew) * 8, sequence, deadline);
+  const std::uint64_t ended = nanoseconds();
+  if (status != (deadline != 0 ? Status::late : Status::peer_dead)) count_wrong(side, sequence);
+  if (deadline != 0 && agreed(crew, side.view, Status::ok, kDeadline) != Status::ok) count_wrong(side, sequence);
+  if (!is_first(crew)) return;
+  side.result->nanoseconds = static_cast<long long>(ended - begun);
   side.result->status = static_cast<int>(status);
 }
 

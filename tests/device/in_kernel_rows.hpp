@@ -31,56 +31,89 @@ void check_word(const Two& pair, const char* name, int pe, int offset, unsigned 
   std::printf(",\n {\"check\": \"%s\", \"wanted\": %llu, \"found\": %llu}", name, wanted, found);
 }
 
-// A wait that nobody ends: one passes its deadline, one sees the abort word.
-void check_waits(Two& pair) {
+// A wait that nobody ends: one passes its deadline, one sees the abort word. Of a thread, or of a message to a grid.
+void check_waits(Two& pair, bool of_grids) {
   const std::uint64_t deadlines[2] = {20000000, 0};
   for (int pe = 0; pe < 2; ++pe) {
     *pair.sides[pe].result = {};
+    pair.sides[pe].sequence = 1U << 29;  // of no other message
     must(cudaSetDevice(pair.devices[pe]), "cudaSetDevice");
-    wait_in_vain<<<1, 1, 0, pair.streams[pe]>>>(pair.sides[pe], deadlines[pe]);
+    if (of_grids)
+      receive_in_vain<<<8, 64, 0, pair.streams[pe]>>>(pair.sides[pe], deadlines[pe]);
+    else
+      wait_in_vain<<<1, 1, 0, pair.streams[pe]>>>(pair.sides[pe], deadlines[pe]);
     must(cudaGetLastError(), "launch");
   }
   must(cudaStreamSynchronize(pair.streams[0]), "cudaStreamSynchronize");
   *const_cast<volatile std::uint32_t*>(pair.abort_word) = 1;
   must(cudaStreamSynchronize(pair.streams[1]), "cudaStreamSynchronize");
   *const_cast<volatile std::uint32_t*>(pair.abort_word) = 0;
+  // After a death no grid of that PE meets any more, unless its words are as they were when the team was made.
+  const ist_team_view& view = pair.sides[1].view;
+  must(cudaMemset(view.base + view.stride + view.sync + offsetof(Control, come), 0,
+                  sizeof(Control) - offsetof(Control, come)),
+       "cudaMemset");
+  must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   const Result &late = *pair.sides[0].result, &dead = *pair.sides[1].result;
   const bool right = late.status == static_cast<int>(Status::late) && late.nanoseconds >= 20000000 &&
-                     dead.status == static_cast<int>(Status::peer_dead);
+                     dead.status == static_cast<int>(Status::peer_dead) && late.wrong == 0 && dead.wrong == 0;
   all_right = all_right && right;
-  std::printf(",\n {\"check\": \"deadline of 20 ms, and abort word\", \"wrong\": %d, \"late_ms\": %.2f, \"dead_ms\": %.2f}",
-              right ? 0 : 1, late.nanoseconds / 1e6, dead.nanoseconds / 1e6);
+  std::printf(
+      ",\n {\"check\": \"deadline of 20 ms, and abort word%s\", \"wrong\": %d, \"late_ms\": %.2f, \"dead_ms\": %.2f}",
+      of_grids ? ", of a grid" : "", right ? 0 : 1, late.nanoseconds / 1e6, dead.nanoseconds / 1e6);
 }
 
-constexpr std::uint32_t kExchanged = 100000;
+constexpr std::uint32_t kExchanged = 100000, kExchangedByGrids = 20000, kPutEpochs = 20000;
 
 void check_bulk_copies(Two& pair) {
   check(pair, "bulk copies by one thread, up to 64 KiB", check_bulk, 20000, 0, 65536, 1, 128);
 }
 
+// Calls that all blocks of a grid make together: numbers of messages and of signals go on where those of a block ended.
+void check_grids(Two& pair) {
+  const auto epochs = [](std::uint32_t all) { return std::max(1U, all / shortened); };
+  const std::uint32_t packets = epochs(kExchanged), puts = epochs(kPutEpochs);
+  check(pair, "put_signal of a grid of 16 blocks, up to 64 KiB", check_put_signal<Grid>, 10000, puts, 65536, 16, 128);
+  check(pair, "put_signal of a grid of 5 blocks, up to 64 KiB", check_put_signal<Grid>, 5000, puts + epochs(10000), 65536, 5,
+        96);
+  check(pair, "packets both ways of a grid, up to 16 KiB", check_packets<Grid, Reuse::credited, false>, kExchangedByGrids,
+        packets, 16384, 8, 128);
+  check(pair, "packets one way of a grid, up to 4 KiB", check_packets<Grid, Reuse::credited, true>, 20000, packets, 4096, 3,
+        32);
+  check(pair, "packets both ways of a grid, answered, up to 4 KiB", check_packets<Grid, Reuse::answered, false>, 20000,
+        packets, 4096, 4, 64);
+  check(pair, "allreduce, broadcast, alltoall of a grid", check_calls<Grid>, 20000, 0, 0, 6, 64);
+  check(pair, "allreduce, broadcast, alltoall of a block again", check_calls<Block>, 1000, 0, 0, 1, 64);
+  check(pair, "barrier of a grid again", check_barrier<Grid>, 5000, 0, 0, 7, 64);
+  check_waits(pair, true);
+}
+
 bool check_all(Two& pair) {
   if (with_bulk) check_bulk_copies(pair);
   if (!with_others) return all_right;
-  check(pair, "packets both ways, up to 16 KiB", check_packets<Reuse::credited, false>, kExchanged, 0, 16384, 1, 256);
-  check(pair, "packets one way, up to 4 KiB", check_packets<Reuse::credited, true>, kExchanged, 0, 4096, 1, 256);
-  check(pair, "packets both ways, answered, up to 4 KiB", check_packets<Reuse::answered, false>, kExchanged, 0, 4096, 1, 64);
-  check(pair, "put_signal, up to 64 KiB", check_put_signal, 20000, 0, 65536, 1, 512);
+  check(pair, "packets both ways, up to 16 KiB", check_packets<Block, Reuse::credited, false>, kExchanged, 0, 16384, 1, 256);
+  check(pair, "packets one way, up to 4 KiB", check_packets<Block, Reuse::credited, true>, kExchanged, 0, 4096, 1, 256);
+  check(pair, "packets both ways, answered, up to 4 KiB", check_packets<Block, Reuse::answered, false>, kExchanged, 0, 4096,
+        1, 64);
+  check(pair, "put_signal, up to 64 KiB", check_put_signal<Block>, kPutEpochs, 0, 65536, 1, 512);
   check(pair, "barrier of a warp", check_barrier<Warp>, 20000, 0, 0, 1, 32);
   check(pair, "barrier of a block", check_barrier<Block>, kExchanged, 0, 0, 1, 256);
   check(pair, "barrier of a grid of 16 blocks", check_barrier<Grid>, kExchanged, 0, 0, 16, 128);
   check(pair, "barrier of a block again", check_barrier<Block>, 1000, 0, 0, 1, 64);
-  check(pair, "allreduce, broadcast, alltoall", check_calls, 30000, 0, 0, 1, 128);
+  check(pair, "allreduce, broadcast, alltoall", check_calls<Block>, 30000, 0, 0, 1, 128);
   check(pair, "atomics", check_atomics, 100 * shortened, 0, 0, 1, 256);
   check_word(pair, "atomics: sum", 0, 1024, 100 * 256 * 2);
   check_word(pair, "atomics: compare and swap", 1, 2048, 100 * 256 * 2);
   check_word(pair, "atomics: or", 0, 3072, ~0ULL);
-  check_waits(pair);
+  check_waits(pair, false);
+  check_grids(pair);
   return all_right;
 }
 
 // How many numbers of a channel, or of a flag, are used: all ways of a call go on from there.
 struct Used {
-  std::uint32_t packets = kExchanged, answered = 0, bare_packets = 0, puts = 0, bare_puts = 0, bare_barriers = 0, none = 0;
+  std::uint32_t packets = kExchanged + kExchangedByGrids, answered = 0, bare_packets = 0, puts = 0, bare_puts = 0,
+                bare_barriers = 0, none = 0;
 };
 struct Way {
   const char* name;
@@ -167,6 +200,19 @@ void measure_messages(Two& pair, Used& used) {
   for (const std::uint32_t bytes : {8U, 512U, 4096U, 16384U, 65536U}) row(pair, "put_signal", bytes, 2, puts, flags);
 }
 
+// All blocks of a grid together, beside no bare loop: what it costs that they meet.
+void measure_grids(Two& pair, Used& used) {
+  std::vector<Way> packets, puts, calls;
+  for (const unsigned blocks : {2U, 8U, 32U}) {
+    packets.push_back({"a grid", ping_pong<Packets<Grid, Reuse::credited>>, blocks, 256, &used.packets});
+    puts.push_back({"a grid", ping_pong<PutSignal<Grid>>, blocks, 256, &used.puts});
+    calls.push_back({"a grid", reductions<Grid>, blocks, 128, &used.none});
+  }
+  for (const std::uint32_t bytes : {512U, 16384U}) row(pair, "packets", bytes, 2, packets, {});
+  for (const std::uint32_t bytes : {512U, 65536U, 131072U}) row(pair, "put_signal", bytes, 2, puts, {});
+  row(pair, "allreduce", 4096, 1, calls, {});
+}
+
 bool measure_all(Two& pair) {
   printed = 0;
   Used used;
@@ -182,8 +228,9 @@ bool measure_all(Two& pair) {
   row(pair, "barrier", 0, 1, one(barriers<Grid, Order::everything>, "a grid", 16, 256), bare);
   row(pair, "sync", 0, 1, one(barriers<Block, Order::nothing>, "a block", 1, 32), bare);
   for (const std::uint32_t bytes : {8U, 1024U, 4096U})
-    row(pair, "allreduce", bytes, 1, one(reductions, "a block", 1, 128), {});
+    row(pair, "allreduce", bytes, 1, one(reductions<Block>, "a block", 1, 128), {});
   row(pair, "atomic_fetch_add", 8, 1, one(adds<true>, "a thread", 1, 1), {});
   row(pair, "atomic_add", 8, 1, one(adds<false>, "a thread", 1, 1), {});
+  measure_grids(pair, used);
   return all_right;
 }

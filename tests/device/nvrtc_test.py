@@ -52,19 +52,27 @@ def compile_text(nvrtc, text, options):
     return log.value.decode()
 
 
-# Calls that no grid makes: each must be refused with words that say what to do.
-NO_GRIDS = {
-    "put_signal(Grid(), view, mine, mine, 64, word, 1, Signal::set, 1)": "put_signal is made by a Thread, Warp or Block",
-    "put_signal(Grid(), window, 0, mine, 64, 64, 1, Signal::set, 1)": "put_signal is made by a Thread, Warp or Block",
-    "put_signal(Grid(), device, mine, mine, 64, word, 1, Signal::set, 1)": "put_signal is made by a Thread, Warp or Block",
-    "send(Grid(), view, 1, 0, mine, 64, 1)": "a channel, send and receive are a Thread's, Warp's or Block's",
-    "receive(Grid(), view, 1, 0, mine, 64, 1)": "a channel, send and receive are a Thread's, Warp's or Block's",
-    "broadcast(Grid(), view, mine, mine, 64, 0)": "collective calls are a Thread's, Warp's or Block's",
-}
+# What no grid makes is refused with words that say what to do.
+NO_GRIDS = {"put_signal(Grid(), window, 0, mine, 64, 64, 1, Signal::set, 1)": "put_signal to a window is made by a Thread, Warp or Block"}
+# What all crews make, each with the same arguments.
+BY_ALL = """
+  status = put_signal(crew, view, mine, mine, 64, word, 1, Signal::set, 1);
+  status = put_signal(crew, device, mine, mine, 64, word, 1, Signal::set, 1);
+  if (is_first(crew)) status = wait_until(view, word, Compare::equal, uint64_t{1}, 5);
+  status = agreed(crew, view, status, 5);
+  Channel<CREW> channel(crew, view, 1, 0);
+  status = channel.send(mine, 64, 1, 5);
+  status = channel.receive(mine, 64, 1, 5);
+  status = send<Reuse::answered>(crew, view, 1, 1, mine, 63, 1);
+  status = receive<Reuse::answered>(crew, view, 1, 1, mine, 63, 1);
+  status = allreduce<Sum>(crew, view, mine, mine, 9, 5);
+  status = broadcast(crew, view, mine, mine, 64, 0);
+  status = alltoall(crew, view, mine + 64, mine, 64);
+  status = barrier(crew, view, 5)"""
 
 
 def check_grids(nvrtc, options):
-    """A grid's wrong calls do not compile, one at a time; beside them the right ones, among them copies of a type, do."""
+    """Every crew makes the calls of a team; a grid's wrong ones do not compile; beside them copies of a type do."""
     kernel = """#include "isthmus/device.cuh"
 #include "isthmus/device/host_words.cuh"
 #include "isthmus/device/window.cuh"
@@ -77,10 +85,14 @@ extern "C" __global__ void step(const __grid_constant__ ist_window_view window, 
   Waiter waiter(window, 0);
   bool is = false;
   while (!is && test(waiter, word, Compare::equal, uint64_t{1}, is) == Status::ok) ++mine[1];
+  Status status = Status::ok;
   CALL;
+  mine[2] = static_cast<float>(static_cast<int>(status));
 }
 """
-    said = compile_text(nvrtc, kernel.replace("CALL", "put_signal(Block(), view, mine, mine, 64, word, 1, Signal::set, 1)"), options)
+    said = ""
+    for crew in ("Thread", "Warp", "Block", "Grid"):
+        said += compile_text(nvrtc, kernel.replace("CALL", f"const {crew} crew;" + BY_ALL.replace("CREW", crew)), options)
     for call, words in NO_GRIDS.items():
         try:
             compile_text(nvrtc, kernel.replace("CALL", call), options)

@@ -17,7 +17,7 @@ namespace {
 using namespace rank_test;
 
 struct Alone {
-  static constexpr unsigned thread = 0, threads = 1;
+  static constexpr unsigned thread = 0, threads = 1, block = 0, blocks = 1;
   void sync() const {}
   bool any(bool mine) const { return mine; }
 };

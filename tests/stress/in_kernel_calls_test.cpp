@@ -236,14 +236,14 @@ TEST(InKernelAtomics, OfFourAndEightBytesLoseNothing) {
 }
 
 // One of the three in turn, of sizes that differ, with delays; `pes` of them.
-std::uint64_t wrong_calls(int pes, unsigned threads, std::uint32_t first, std::uint32_t count) {
+std::uint64_t wrong_calls(int pes, Shape shape, std::uint32_t first, std::uint32_t count) {
   const Team team(pes);
   for (int pe = 0; pe < pes; ++pe) {
     control_of(team.view(pe), pe).calls = first;
     for (int other = 0; other < pes; ++other) control_of(team.view(pe), pe).peers[other].finished = first;
   }
   std::atomic<std::uint64_t> wrong{0};
-  team.play({1, threads}, [&](const Player& crew, const ist_team_view& view) {
+  team.play(shape, [&](const Player& crew, const ist_team_view& view) {
     auto* const mine = reinterpret_cast<std::int32_t*>(team.room(view.pe));
     auto* const all = mine + 16384;
     for (std::uint32_t n = 1; n <= count; ++n) {
@@ -252,16 +252,18 @@ std::uint64_t wrong_calls(int pes, unsigned threads, std::uint32_t first, std::u
       const auto value = [&](int pe, std::uint32_t i) {
         return static_cast<std::int32_t>(mixed(static_cast<std::uint64_t>(pe), n, i) % 100000) - 50000;
       };
-      for (std::uint32_t i = crew.thread; i < have; i += crew.threads) mine[i] = value(view.pe, i);
-      crew.sync();
-      dawdle(view.pe, n, crew.thread);
+      for (std::uint32_t i = thread_of(crew); i < have; i += threads_of(crew)) mine[i] = value(view.pe, i);
+      meet(crew, view);
+      dawdle(view.pe, n, thread_of(crew));
       const int root = static_cast<int>(n / 3 % static_cast<std::uint32_t>(pes));
       Status status = Status::ok;
       if (n % 3 == 0) status = allreduce<Sum>(crew, view, all, mine, each, kDeadline);
       if (n % 3 == 1) status = broadcast(crew, view, all, mine, each * 4, root, kDeadline);
       if (n % 3 == 2) status = alltoall(crew, view, all, mine, each * 4, kDeadline);
       if (status != Status::ok) wrong += 1000000;
-      for (std::uint32_t i = crew.thread; i < have; i += crew.threads) {
+      // Seen by other threads than those that stored it; and sources are changed.
+      for (std::uint32_t i = threads_of(crew) - 1 - thread_of(crew); i < have; i += threads_of(crew)) {
+        mine[i] = -1;
         std::int32_t wanted = 0;
         if (n % 3 == 0)
           for (int pe = 0; pe < pes; ++pe) wanted += value(pe, i);
@@ -269,19 +271,27 @@ std::uint64_t wrong_calls(int pes, unsigned threads, std::uint32_t first, std::u
         if (n % 3 == 2) wanted = value(static_cast<int>(i / each), i % each + static_cast<std::uint32_t>(view.pe) * each);
         wrong += all[i] != wanted;
       }
-      crew.sync();
+      meet(crew, view);
     }
   });
   return wrong.load();
 }
 
 TEST(InKernelCalls, GiveWhatASerialProgramFinds) {
-  EXPECT_EQ(0U, wrong_calls(1, 1, 0, 60));
-  EXPECT_EQ(0U, wrong_calls(2, 1, 0, 1500));
-  EXPECT_EQ(0U, wrong_calls(2, 3, 0, 500));
-  EXPECT_EQ(0U, wrong_calls(4, 2, 0, 300));
-  EXPECT_EQ(0U, wrong_calls(3, 1, kCleaning - 30, 120)) << "slots are cleaned, and numbers come again";
-  EXPECT_EQ(0U, wrong_calls(3, 1, 0U - 30, 120));
+  EXPECT_EQ(0U, wrong_calls(1, {1, 1}, 0, 60));
+  EXPECT_EQ(0U, wrong_calls(2, {1, 1}, 0, 1500));
+  EXPECT_EQ(0U, wrong_calls(2, {1, 3}, 0, 500));
+  EXPECT_EQ(0U, wrong_calls(4, {1, 2}, 0, 300));
+  EXPECT_EQ(0U, wrong_calls(3, {1, 1}, kCleaning - 30, 120)) << "slots are cleaned, and numbers come again";
+  EXPECT_EQ(0U, wrong_calls(3, {1, 1}, 0U - 30, 120));
+}
+
+TEST(InKernelCalls, GiveTheSameToAGrid) {
+  EXPECT_EQ(0U, wrong_calls(1, {3, 1}, 0, 60));
+  EXPECT_EQ(0U, wrong_calls(2, {2, 2}, 0, 300));
+  EXPECT_EQ(0U, wrong_calls(3, {2, 1}, 0, 200));
+  EXPECT_EQ(0U, wrong_calls(2, {2, 2}, kCleaning - 30, 90)) << "slots are cleaned, and numbers come again";
+  EXPECT_EQ(0U, wrong_calls(2, {3, 1}, 0U - 30, 90));
 }
 
 TEST(InKernelCalls, BroadcastArrivesWhereSourceAndResultAreOne) {
@@ -327,7 +337,7 @@ TEST(InKernelCalls, MinimumAndMaximumOfEveryElementAndTheSameBitsEverywhere) {
   });
 }
 
-TEST(InKernelCalls, ThatAreTooLongOrByAGridAreMisuse) {
+TEST(InKernelCalls, ThatAreTooLongOrOfTooManyBlocksAreMisuse) {
   const Team team(1);
   std::vector<double> many(2000);
   team.play({1, 1}, [&](const Player& crew, const ist_team_view& view) {
@@ -336,11 +346,18 @@ TEST(InKernelCalls, ThatAreTooLongOrByAGridAreMisuse) {
     EXPECT_EQ(Status::misuse, alltoall(crew, view, many.data(), many.data() + 1000, kCallBytes + 1));
     EXPECT_EQ(Status::ok, allreduce<Sum>(crew, view, many.data(), many.data(), kCallBytes / 8));
   });
-  team.play({2, 1}, [&](const Player& crew, const ist_team_view& view) {
-    EXPECT_EQ(Status::misuse, broadcast(crew, view, many.data(), many.data(), 8, 0)) << crew.block;
-    EXPECT_EQ(Status::misuse, send(crew, view, 0, 0, many.data(), 8, 1)) << crew.block;
-    EXPECT_EQ(Status::misuse, receive(crew, view, 0, 0, many.data(), 8, 1)) << crew.block;
-  });
+  // Nobody waits for anybody: a thread of one block says so.
+  const ist_team_view view = team.view(0);
+  auto* const words = reinterpret_cast<std::uint64_t*>(team.room(0));
+  const Player crew{0, 1, 0, kMaxBlocks + 1, nullptr};
+  EXPECT_EQ(Status::misuse, broadcast(crew, view, many.data(), many.data(), 8, 0));
+  EXPECT_EQ(Status::misuse, send(crew, view, 0, 0, many.data(), 8, 1));
+  EXPECT_EQ(Status::misuse, receive(crew, view, 0, 0, many.data(), 8, 1));
+  EXPECT_EQ(Status::misuse, agreed(crew, view, Status::ok));
+  many[0] = 5;
+  EXPECT_EQ(Status::misuse, put_signal(crew, view, words + 1, many.data(), 8, words, 1, Signal::set, 0));
+  EXPECT_EQ(0U, words[0]);
+  EXPECT_EQ(0U, words[1]) << "nothing was put";
 }
 
 #ifdef ISTHMUS_HAVE_CUDA

@@ -118,19 +118,25 @@ inline void dawdle(int pe, std::uint64_t epoch, unsigned thread) {
   if (dice % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(dice >> 40 & 127));
 }
 
-// The threads of a crew fill or compare each their own bytes.
-inline void fill(const Player& crew, unsigned char* to, std::uint64_t bytes, int pe, std::uint64_t epoch) {
-  for (std::uint64_t i = crew.thread; i < bytes; i += crew.threads) to[i] = byte_of(pe, epoch, i);
-  crew.sync();
+constexpr std::uint64_t kDeadline = 20000000000;  // ns: nothing here may hang
+
+// All blocks of the crew; one that did not come would be missed in what is compared next.
+inline void meet(const Player& crew, const ist_team_view& view) {
+  static_cast<void>(agreed(crew, view, Status::ok, kDeadline));
 }
-inline std::uint64_t wrong_in(const Player& crew, const unsigned char* found, std::uint64_t bytes, int pe,
-                              std::uint64_t epoch) {
+// The threads of a crew, a grid's too, fill or compare each their own bytes: other ones than it has copied, where something moved.
+inline void fill(const Player& crew, const ist_team_view& view, unsigned char* to, std::uint64_t bytes,
+                 std::uint64_t epoch) {
+  for (std::uint64_t i = thread_of(crew); i < bytes; i += threads_of(crew)) to[i] = byte_of(view.pe, epoch, i);
+  meet(crew, view);
+}
+inline std::uint64_t wrong_in(const Player& crew, const ist_team_view& view, const unsigned char* found, std::uint64_t bytes,
+                              int pe, std::uint64_t epoch) {
   std::uint64_t wrong = 0;
-  for (std::uint64_t i = crew.thread; i < bytes; i += crew.threads) wrong += found[i] != byte_of(pe, epoch, i);
-  crew.sync();
+  for (std::uint64_t i = threads_of(crew) - 1 - thread_of(crew); i < bytes; i += threads_of(crew))
+    wrong += found[i] != byte_of(pe, epoch, i);
+  meet(crew, view);
   return wrong;
 }
-
-constexpr std::uint64_t kDeadline = 20000000000;  // ns: nothing here may hang
 
 }  // namespace in_kernel

@@ -46,22 +46,20 @@ std::uint64_t wrong_bytes_of(const Team& team, Shape shape, const Exchange& exch
       const bool alone = n % 5 == 0;
       const std::uint32_t epoch = exchange.first + n, bytes = size_of(epoch, exchange.most), shift = shift_of(epoch);
       if (!exchange.one_way || view.pe == 0) {
-        fill(crew, source + shift, bytes, view.pe, epoch);
-        dawdle(view.pe, epoch, crew.thread);
+        fill(crew, view, source + shift, bytes, epoch);
+        dawdle(view.pe, epoch, thread_of(crew));
         const Status sent = alone
                                 ? send<kReuse>(crew, view, other, exchange.channel, source + shift, bytes, epoch, kDeadline)
                                 : lasting.send(source + shift, bytes, epoch, kDeadline);
         if (sent != Status::ok) wrong += 1000000;
-        crew.sync();
       }
       if (!exchange.one_way || view.pe == 1) {
-        dawdle(view.pe + 2, epoch, crew.thread);
+        dawdle(view.pe + 2, epoch, thread_of(crew));
         const Status come =
             alone ? receive<kReuse>(crew, view, other, exchange.channel, found + shift, bytes, epoch, kDeadline)
                   : lasting.receive(found + shift, bytes, epoch, kDeadline);
         if (come != Status::ok) wrong += 1000000;
-        crew.sync();
-        wrong += wrong_in(crew, found + shift, bytes, other, epoch);
+        wrong += wrong_in(crew, view, found + shift, bytes, other, epoch);
       }
     }
   });
@@ -69,16 +67,18 @@ std::uint64_t wrong_bytes_of(const Team& team, Shape shape, const Exchange& exch
 }
 
 TEST(InKernelPackets, ArriveWholeInBothDirectionsOverManyEpochs) {
-  for (const unsigned threads : {1U, 3U}) {
+  for (const Shape shape : {Shape{1, 1}, Shape{1, 3}, Shape{2, 2}}) {
     const Team team(2);
-    EXPECT_EQ(0U, wrong_bytes_of<Reuse::credited>(team, {1, threads}, {0, 16384, 0, epochs(1500), false})) << threads;
-    EXPECT_EQ(0U, wrong_bytes_of<Reuse::answered>(team, {1, threads}, {1, 4096, 0, epochs(1500), false})) << threads;
+    const std::uint32_t count = epochs(shape.blocks == 1 ? 1500 : 300);
+    EXPECT_EQ(0U, wrong_bytes_of<Reuse::credited>(team, shape, {0, 16384, 0, count, false})) << shape.threads;
+    EXPECT_EQ(0U, wrong_bytes_of<Reuse::answered>(team, shape, {1, 4096, 0, count, false})) << shape.threads;
   }
 }
 
 TEST(InKernelPackets, OneWayAreHeldBackByTheCreditAlone) {
   const Team team(2);
   EXPECT_EQ(0U, wrong_bytes_of<Reuse::credited>(team, {1, 2}, {3, 4096, 0, epochs(3000), true}));
+  EXPECT_EQ(0U, wrong_bytes_of<Reuse::credited>(team, {3, 1}, {2, 4096, 0, epochs(500), true}));
 }
 
 // Slots are cleaned twice before numbers come again; what was there before must not pass for what comes.
@@ -87,6 +87,8 @@ TEST(InKernelPackets, NumbersThatComeAgainNameNoOldMessage) {
     const Team team(2);
     for (const int pe : {0, 1}) control_of(team.view(pe), pe).peers[1 - pe].taken[0] = first;
     EXPECT_EQ(0U, wrong_bytes_of<Reuse::credited>(team, {1, 2}, {0, 16384, first, 200, false})) << first;
+    for (const int pe : {0, 1}) control_of(team.view(pe), pe).peers[1 - pe].taken[1] = first;
+    EXPECT_EQ(0U, wrong_bytes_of<Reuse::credited>(team, {2, 1}, {1, 4096, first, 100, false})) << first;
   }
   EXPECT_TRUE(cleans(kCleaning + 1));
   EXPECT_FALSE(cleans(kCleaning));
@@ -111,31 +113,34 @@ TEST(InKernelPackets, WhatDoesNotFitIsMisuseAndNothingIsStored) {
 
 // PE 0 puts, PE 1 compares and answers with its own; by turns a sum and a new value.
 TEST(InKernelSignals, DataIsThereWhenItsSignalIs) {
-  for (const unsigned threads : {1U, 3U}) {
+  for (const Shape shape : {Shape{1, 1}, Shape{1, 3}, Shape{2, 2}, Shape{3, 1}}) {
     const Team team(2);
     std::atomic<std::uint64_t> wrong{0};
-    team.play({1, threads}, [&](const Player& crew, const ist_team_view& view) {
+    team.play(shape, [&](const Player& crew, const ist_team_view& view) {
       unsigned char* const mine = team.room(view.pe);
       auto* const word = reinterpret_cast<std::uint64_t*>(mine + 200000);
-      for (std::uint32_t n = 1; n <= epochs(1500); ++n) {
+      for (std::uint32_t n = 1; n <= epochs(shape.blocks == 1 ? 1500 : 300); ++n) {
         const std::uint32_t bytes = size_of(n, 65536), shift = shift_of(n), there = shift_of(n + 1);
         for (int turn = 0; turn < 2; ++turn) {
           if (turn == view.pe) {
-            fill(crew, mine + shift, bytes, view.pe, n);
-            dawdle(view.pe, n, crew.thread);
+            fill(crew, view, mine + shift, bytes, n);
+            dawdle(view.pe, n, thread_of(crew));
             const Signal how = n % 2 == 0 ? Signal::add : Signal::set;
-            put_signal(crew, view, mine + 70000 + there, mine + shift, bytes, word, n % 2 == 0 ? 1 : n, how, 1 - turn);
-            crew.sync();
+            if (put_signal(crew, view, mine + 70000 + there, mine + shift, bytes, word, n % 2 == 0 ? 1 : n, how, 1 - turn,
+                           kDeadline) != Status::ok)
+              wrong += 1000000;
+            // All blocks have read it.
+            for (std::uint64_t i = thread_of(crew); i < bytes; i += threads_of(crew)) mine[shift + i] = 0x5a;
           } else {
             Status status = Status::ok;
-            if (crew.thread == 0) status = wait_until(view, word, Compare::equal, std::uint64_t{n}, kDeadline);
-            if (agreed(crew, status) != Status::ok) wrong += 1000000;
-            wrong += wrong_in(crew, mine + 70000 + there, bytes, 1 - view.pe, n);
+            if (is_first(crew)) status = wait_until(view, word, Compare::equal, std::uint64_t{n}, kDeadline);
+            if (agreed(crew, view, status, kDeadline) != Status::ok) wrong += 1000000;
+            wrong += wrong_in(crew, view, mine + 70000 + there, bytes, 1 - view.pe, n);
           }
         }
       }
     });
-    EXPECT_EQ(0U, wrong.load()) << threads;
+    EXPECT_EQ(0U, wrong.load()) << shape.blocks << " of " << shape.threads;
   }
 }
 

@@ -55,6 +55,7 @@ class Process {
 struct Alone {
   unsigned thread = 0, threads = 1, block = 0, blocks = 1;
   void sync() const {}
+  bool any(bool mine) const { return mine; }
 };
 
 template <class Body>

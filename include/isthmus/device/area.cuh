@@ -1,6 +1,6 @@
 // Isthmus in kernels: what lies where in a team's synchronisation area. Written once; sizes and offsets follow from it.
 //
-// Who calls this : packets.cuh, barrier.cuh and calls.cuh.
+// Who calls this : crew.cuh, packets.cuh, barrier.cuh and calls.cuh.
 // Threads        : each word says who writes it; nobody else does.
 // Ownership      : the team's; zeroed when the team is made, never reset.
 // Errors         : none.
@@ -15,7 +15,7 @@
 namespace ist::device {
 
 inline constexpr int kMaxPes = 1024;     // of one team that uses anything of the area
-inline constexpr int kMaxBlocks = 4096;  // of a grid that meets in a barrier
+inline constexpr int kMaxBlocks = 4096;  // of a grid that makes a call together
 inline constexpr int kFlatPes = 8;       // up to so many tell each other directly; more meet at PE 0
 
 // Channels that a program may use: one for long messages, and some for short ones. A message of n bytes takes 2 n in packets.
@@ -46,6 +46,10 @@ struct alignas(128) Control {
   std::uint32_t calls;                        // by the own PE: collective calls that it has begun
   alignas(64) std::uint64_t in[kMaxBlocks];   // by the block of that number
   alignas(64) std::uint64_t out[kMaxBlocks];  // by block 0
+  // Of gatherings of a grid's blocks, without other PEs (crew.cuh): which, and how it went.
+  alignas(64) std::uint64_t come[kMaxBlocks];  // by the block of that number
+  alignas(64) std::uint64_t gone;              // by block 0
+  std::uint64_t gatherings;                    // by block 0: how many all blocks have come to
 };
 
 inline constexpr std::uint64_t kUnit = IST_TEAM_SYNC_BYTES(0) / 2;

@@ -38,12 +38,6 @@ IST_DEVICE_CODE Status hear(const std::uint64_t* word, std::uint64_t wanted, Wai
   });
 }
 
-// What block 0 tells the others in `out`: the barrier, and above it how it ended.
-inline constexpr int kStatusShift = 56;
-IST_DEVICE_NUMBER std::uint64_t ended_as(std::uint64_t barrier, Status status) {
-  return barrier | static_cast<std::uint64_t>(status) << kStatusShift;
-}
-
 // A crew's barriers, one after the other, with their number in a register: reading it from memory costs as much as a third of a barrier.
 // While one is in use, every barrier of this PE goes through it: one that another object made would not be counted here.
 template <class Crew>
@@ -95,7 +89,7 @@ class Meeting {
       store_release_here(&own.in[crew_.block], barrier_);
       std::uint64_t found = 0;
       status = hear<true>(&own.out[crew_.block], barrier_, waiter, found);
-      if (status == Status::ok) status = static_cast<Status>(found >> kStatusShift);
+      if (status == Status::ok) status = status_in(found);
     }
     return agreed(crew_, status);
   }

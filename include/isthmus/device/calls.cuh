@@ -1,7 +1,7 @@
 // Isthmus in kernels: small collective calls of a team, in packets: reductions to all, broadcast, all to all.
 //
 // Who calls this : kernels; every PE of the team makes the same calls in the same order, one crew of each PE at a time: of a thread, a
-//                  warp or a block. Any number of times in a kernel, over kernels, and in replays of a graph.
+//                  warp, a block, or a cooperative grid. Any number of times in a kernel, over kernels, and in replays of a graph.
 // Threads        : all threads of the crew. When a call returns, its results are seen by all of them, and sources may be changed.
 // Ownership      : none. What the next call has to know lies in the team's area.
 // Errors         : a Status, the same for all threads of the crew. After one that is not ok no further call is to be made.
@@ -50,11 +50,6 @@ IST_DEVICE_CODE std::uint64_t combined(std::uint64_t a, std::uint64_t b) {
 // A crew's calls, one after the other, with their number in a register.
 template <class Crew>
 class Calls {
-  static_assert(
-      !kIsGrid<Crew>,
-      "collective calls are a Thread's, Warp's or Block's: let one block of a Grid make them, and the grid meet before and "
-      "behind it");
-
  public:
   IST_DEVICE_CODE Calls(const Crew& crew, const ist_team_view& view)
       : crew_(crew), view_(view), call_(load_relaxed(&control_of(view, view.pe).calls)) {}
@@ -64,72 +59,76 @@ class Calls {
   IST_DEVICE_CODE Status allreduce(T* result, const T* source, std::uint64_t count, std::uint64_t deadline = 0) {
     const std::uint64_t bytes = count * sizeof(T);
     if (!begins(bytes)) return Status::misuse;
+    Gathering<Crew> all(crew_, view_, deadline);
     const auto* const from = reinterpret_cast<const unsigned char*>(source);
     auto* const to = reinterpret_cast<unsigned char*>(result);
     Status status = wait_for_all(deadline);
-    if (status != Status::ok) return status;
-    for (std::uint32_t i = crew_.thread; i < units_of(bytes); i += crew_.threads)
+    if (status != Status::ok) return end(all, status);
+    for (std::uint32_t i = thread_of(crew_); i < units_of(bytes); i += threads_of(crew_))
       for (int pe = 0; pe < view_.pes; ++pe)
         if (pe != view_.pe) tell(pe, i, from, bytes);
     Waiter waiter(view_, deadline);
-    for (std::uint32_t i = crew_.thread; i < units_of(bytes) && status == Status::ok; i += crew_.threads) {
-      std::uint64_t all = 0;
+    for (std::uint32_t i = thread_of(crew_); i < units_of(bytes) && status == Status::ok; i += threads_of(crew_)) {
+      std::uint64_t sum = 0;
       for (int pe = 0; pe < view_.pes && status == Status::ok; ++pe) {
         const std::uint64_t one = pe == view_.pe ? word_of(from, i, bytes) : hear(pe, i, waiter, status);
-        all = pe == 0 ? one : combined<T, Operation>(all, one);
+        sum = pe == 0 ? one : combined<T, Operation>(sum, one);
       }
-      if (status == Status::ok) put_at(to, i, bytes, all);
+      if (status == Status::ok) put_at(to, i, bytes, sum);
     }
-    return end(status);
+    return end(all, status);
   }
 
   // The root's source arrives in everybody's result, the root's too.
   IST_DEVICE_CODE Status broadcast(void* result, const void* source, std::uint64_t bytes, int root,
                                    std::uint64_t deadline = 0) {
     if (root < 0 || root >= view_.pes || !begins(bytes)) return Status::misuse;
+    Gathering<Crew> all(crew_, view_, deadline);
     const auto* const from = static_cast<const unsigned char*>(source);
     auto* const to = static_cast<unsigned char*>(result);
     const bool is_root = view_.pe == root;
     Status status = is_root ? wait_for_all(deadline) : Status::ok;
-    if (status != Status::ok) return status;
+    if (status != Status::ok) return end(all, status);
     Waiter waiter(view_, deadline);
-    for (std::uint32_t i = crew_.thread; i < units_of(bytes) && status == Status::ok; i += crew_.threads) {
+    for (std::uint32_t i = thread_of(crew_); i < units_of(bytes) && status == Status::ok; i += threads_of(crew_)) {
       for (int pe = 0; is_root && pe < view_.pes; ++pe)
         if (pe != root) tell(pe, i, from, bytes);
       const std::uint64_t word = is_root ? word_of(from, i, bytes) : hear(root, i, waiter, status);
       if (status == Status::ok && (!is_root || to != from)) put_at(to, i, bytes, word);
     }
-    return end(status);
+    return end(all, status);
   }
 
   // Block q of the source, of so many bytes, goes to PE q; block q of the result comes from it. They are not the same memory.
   IST_DEVICE_CODE Status alltoall(void* result, const void* source, std::uint64_t bytes, std::uint64_t deadline = 0) {
     if (!begins(bytes)) return Status::misuse;
+    Gathering<Crew> all(crew_, view_, deadline);
     const auto* const from = static_cast<const unsigned char*>(source);
     auto* const to = static_cast<unsigned char*>(result);
     Status status = wait_for_all(deadline);
-    if (status != Status::ok) return status;
+    if (status != Status::ok) return end(all, status);
     for (int pe = 0; pe < view_.pes; ++pe)
-      for (std::uint32_t i = crew_.thread; i < units_of(bytes); i += crew_.threads)
+      for (std::uint32_t i = thread_of(crew_); i < units_of(bytes); i += threads_of(crew_))
         if (pe != view_.pe) tell(pe, i, from + static_cast<std::uint64_t>(pe) * bytes, bytes);
     Waiter waiter(view_, deadline);
     for (int pe = 0; pe < view_.pes; ++pe) {
       const std::uint64_t block = static_cast<std::uint64_t>(pe) * bytes;
-      for (std::uint32_t i = crew_.thread; i < units_of(bytes) && status == Status::ok; i += crew_.threads) {
+      for (std::uint32_t i = thread_of(crew_); i < units_of(bytes) && status == Status::ok; i += threads_of(crew_)) {
         const std::uint64_t word = pe == view_.pe ? word_of(from + block, i, bytes) : hear(pe, i, waiter, status);
         if (status == Status::ok) put_at(to + block, i, bytes, word);
       }
     }
-    return end(status);
+    return end(all, status);
   }
 
  private:
   IST_DEVICE_CODE bool begins(std::uint64_t bytes) {
-    if (bytes > kCallBytes || view_.pes > kMaxPes || crew_.blocks != 1) return false;
+    if (bytes > kCallBytes || view_.pes > kMaxPes || crew_.blocks > static_cast<unsigned>(kMaxBlocks)) return false;
     ++call_;
     return true;
   }
-  // Until every PE is through with the call that used this call's slots: each thread asks for some of them, and they agree.
+  // Until every PE is through with the call that used this call's slots: each thread asks for some of them, and they agree. Each block of a
+  // grid asks for all.
   IST_DEVICE_CODE Status wait_for_all(std::uint64_t deadline) {
     const Control& own = control_of(view_, view_.pe);
     Status status = Status::ok;
@@ -159,17 +158,28 @@ class Calls {
   }
   // Everybody learns that this PE is through, also those that told it nothing: they may in the call after the next. Relaxed, as
   // for messages.
-  IST_DEVICE_CODE Status end(Status status) {
-    status = agreed(crew_, status);
+  IST_DEVICE_CODE Status end(Gathering<Crew>& all, Status status) {
+    if (rarely(cleans(call_))) {
+      status = all.agree(status);
+      for (int pe = 0; status == Status::ok && pe < view_.pes; ++pe)
+        clean(crew_, slot_of(view_, view_.pe, pe, kCallChannel, call_), kCallBytes);
+    }
+    const auto count = [&] {
+      store_relaxed(&control_of(view_, view_.pe).calls, call_);
+      return Status::ok;
+    };
+    status = crew_.blocks == 1 ? agreed(crew_, status) : all.meet(status, count);
     if (status != Status::ok) return status;
-    for (int pe = 0; cleans(call_) && pe < view_.pes; ++pe)
-      clean(crew_, slot_of(view_, view_.pe, pe, kCallChannel, call_), kCallBytes);
-    for (int pe = static_cast<int>(crew_.thread); pe < view_.pes; pe += static_cast<int>(crew_.threads))
+    for (int pe = static_cast<int>(crew_.thread); crew_.block == 0 && pe < view_.pes; pe += static_cast<int>(crew_.threads))
       if (pe != view_.pe) store_taken(&control_of(view_, pe).peers[view_.pe].finished, call_);
-    if (crew_.thread == 0) store_relaxed(&control_of(view_, view_.pe).calls, call_);
-    // Another object's number is read after that.
+    // Another object's number is read after that. A grid's blocks read it when they have left the meeting.
+    return crew_.blocks == 1 ? counted(count) : status;
+  }
+  template <class Count>
+  IST_DEVICE_CODE Status counted(const Count& count) const {
+    if (crew_.thread == 0) count();
     crew_.sync();
-    return status;
+    return Status::ok;
   }
 
   const Crew crew_;

@@ -1,9 +1,9 @@
 // Isthmus in kernels: halos of symmetric fields, put where they belong, and flags behind them. No packing, no handshake.
 //
 // Who calls this : kernels of programs, with the ist_halo_sides that ist_halo_sides_of() of isthmus/halo.h filled in; included by itself.
-// Threads        : calls are made by all threads of a crew: of a thread, a warp or a block.
+// Threads        : calls are made by all threads of a crew.
 // Ownership      : none. Fields and flags (sides.flags words, zeroed before the first kernel of any PE) lie in a symmetric heap.
-// Errors         : wait_side() returns a Status, which must be looked at.
+// Errors         : wait_side() returns a Status, which must be looked at, and so does put_side() of a grid.
 //
 // A field has two arrays that take turns, as stencils have them: step n reads one, with the halos that step n - 1 brought, and writes the
 // other. One block takes each side, and waits for nothing but that side's flag. The boundary blocks of a PE meet twice in a step:
@@ -46,29 +46,32 @@ IST_DEVICE_CODE std::int64_t place_of(const ist_halo_side& side, std::int64_t i)
 }
 
 // The side's cells into the neighbour's halo, then its flag. `field` and `flags` are the own ones. The cells may be changed when this
-// returns.
+// returns. The Status is that of put_signal().
 template <class Crew, class T>
-IST_DEVICE_CODE void put_side(const Crew& crew, const ist_team_view& view, const ist_halo_side& side, T* field,
-                              std::uint64_t* flags, std::uint64_t step) {
-  static_assert(!kIsGrid<Crew>,
-                "put_side is made by a Thread, Warp or Block: each block takes sides of its own, as the loop above has it");
+IST_DEVICE_CODE Status put_side(const Crew& crew, const ist_team_view& view, const ist_halo_side& side, T* field,
+                                std::uint64_t* flags, std::uint64_t step, std::uint64_t deadline = 0) {
+  Gathering<Crew> all(crew, view, deadline);
+  if (!all.fits()) return Status::misuse;
   T* const there = peer_ptr(view, field, side.pe) + side.to;
   const T* const here = field + side.from;
-  for (std::int64_t i = crew.thread; i < side.cells; i += crew.threads) {
+  for (std::int64_t i = thread_of(crew); i < side.cells; i += threads_of(crew)) {
     const std::int64_t place = place_of(side, i);
     there[place] = here[place];
   }
-  crew.sync();
-  if (crew.thread == 0) signal(view, flags + side.opposite, step, Signal::set, side.pe);
+  return all.then([&] {
+    signal(view, flags + side.opposite, step, Signal::set, side.pe);
+    return Status::ok;
+  });
 }
 
 // Until the side's cells of that step, or of a later one, are here. The same for all threads of the crew, which then see them.
 template <class Crew>
 IST_DEVICE_CODE Status wait_side(const Crew& crew, const ist_team_view& view, const ist_halo_side& side,
                                  const std::uint64_t* flags, std::uint64_t step, std::uint64_t deadline = 0) {
+  Gathering<Crew> all(crew, view, deadline);
   Status status = Status::ok;
-  if (crew.thread == 0) status = wait_until(view, flags + side.number, Compare::greater_equal, step, deadline);
-  return agreed(crew, status);
+  if (is_first(crew)) status = wait_until(view, flags + side.number, Compare::greater_equal, step, deadline);
+  return all.agree(status);
 }
 
 }  // namespace ist::device

@@ -1,8 +1,8 @@
 // Isthmus in kernels: words of a heap in memory of any kind, by an ist_device_view. Of device memory they are changed here, as move.cuh does
 // it; of host memory by this process's proxy (proxy.cuh), so that they are atomic with those that processors change.
 //
-// Who calls this : kernels on the device that the view was made for; included by itself. The crew of put_signal is a thread, a warp or a block; the other calls
-//                  are a thread's.
+// Who calls this : kernels on the device that the view was made for; included by itself. put_signal and barrier are a crew's; the other calls are a
+//                  thread's.
 // Threads        : any number at once.
 // Ownership      : addresses `mine` are the own part's, as kernels use them: for_kernel() makes them of those of host code.
 // Errors         : a Status, which calls that give a word write to *status, if there is one, and then give 0. After one that is not ok,
@@ -113,20 +113,16 @@ IST_DEVICE_CODE Status signal(const ist_device_view& view, std::uint64_t* mine, 
   return ask_for(view, how == Signal::set ? Change::set : Change::add, mine, value, pe, deadline);
 }
 
-// As that of move.cuh; the Status is the first thread's. misuse: nothing was put, or, of a word that is none of the team's, the bytes alone.
+// As that of move.cuh; the Status is the first thread's, and all of a grid's. misuse: nothing was put, or, of a word that is none of the team's,
+// the bytes alone.
 template <class Crew>
 IST_DEVICE_CODE Status put_signal(const Crew& crew, const ist_device_view& view, void* mine, const void* source,
                                   std::uint64_t bytes, std::uint64_t* mine_signal, std::uint64_t value, Signal how, int pe,
                                   std::uint64_t deadline = 0) {
-  static_assert(
-      !kIsGrid<Crew>,
-      "put_signal is made by a Thread, Warp or Block: blocks of a Grid do not meet in it, and the word would come before "
-      "what the others put. Let each block put its share with a word of its own, or put as a Grid, have the grid meet, "
-      "and let one thread signal()");
-  if (!has_proxy(view) && how == Signal::add && !crosses(view, pe)) return Status::misuse;
+  Gathering<Crew> all(crew, view.team, deadline);
+  if (!all.fits() || (!has_proxy(view) && how == Signal::add && !crosses(view, pe))) return Status::misuse;
   put(crew, view.team, mine, source, bytes, pe);
-  crew.sync();
-  return crew.thread == 0 ? signal(view, mine_signal, value, how, pe, deadline) : Status::ok;
+  return all.then([&] { return signal(view, mine_signal, value, how, pe, deadline); });
 }
 
 // As that of barrier.cuh, and what any thread of any crew asked for before is done. A status that is not ok may be that of one block alone.

@@ -155,7 +155,7 @@ IST_DEVICE_CODE void copy_by(unsigned thread, unsigned threads, unsigned char* t
 // All threads of the crew, a grid's too.
 template <unsigned kAlignment = 1, class Crew>
 IST_DEVICE_CODE void copy(const Crew& crew, void* to, const void* from, std::uint64_t bytes) {
-  copy_by<kAlignment>(crew.block * crew.threads + crew.thread, crew.blocks * crew.threads, static_cast<unsigned char*>(to),
+  copy_by<kAlignment>(thread_of(crew), threads_of(crew), static_cast<unsigned char*>(to),
                       static_cast<const unsigned char*>(from), bytes);
 }
 
@@ -197,7 +197,7 @@ template <class T, class Crew>
 IST_DEVICE_CODE void put_strided(const Crew& crew, const ist_team_view& view, T* mine, const T* source, std::int64_t stride,
                                  std::int64_t source_stride, std::uint64_t count, int pe) {
   T* const target = peer_ptr(view, mine, pe);
-  for (std::uint64_t i = crew.block * crew.threads + crew.thread; i < count; i += crew.blocks * crew.threads) {
+  for (std::uint64_t i = thread_of(crew); i < count; i += threads_of(crew)) {
     const auto at = static_cast<std::int64_t>(i);
     target[at * stride] = source[at * source_stride];
   }
@@ -206,7 +206,7 @@ template <class T, class Crew>
 IST_DEVICE_CODE void get_strided(const Crew& crew, const ist_team_view& view, T* destination, const T* mine,
                                  std::int64_t stride, std::int64_t source_stride, std::uint64_t count, int pe) {
   const T* const source = peer_ptr(view, mine, pe);
-  for (std::uint64_t i = crew.block * crew.threads + crew.thread; i < count; i += crew.blocks * crew.threads) {
+  for (std::uint64_t i = thread_of(crew); i < count; i += threads_of(crew)) {
     const auto at = static_cast<std::int64_t>(i);
     destination[at * stride] = source[at * source_stride];
   }
@@ -228,19 +228,20 @@ IST_DEVICE_CODE void signal(const ist_team_view& view, std::uint64_t* mine, std:
     add_release(word, value);
 }
 
-// Data where it belongs, then the signal, by the crew of a thread, a warp or a block: the meeting orders all threads' stores before
-// the first one's release, which is cumulative, so that one fence serves all. The source may be changed when this returns.
+// Data where it belongs, then the signal: the meeting orders all threads' stores before the first one's release, which is cumulative, so that
+// one fence serves all. The source may be changed when this returns. The Status is ok but for a grid, whose blocks wait for each other: until
+// the deadline, or a PE's death, and then there is no signal. misuse: too many blocks, and nothing was put.
 template <class Crew>
-IST_DEVICE_CODE void put_signal(const Crew& crew, const ist_team_view& view, void* mine, const void* source,
-                                std::uint64_t bytes, std::uint64_t* mine_signal, std::uint64_t value, Signal how, int pe) {
-  static_assert(
-      !kIsGrid<Crew>,
-      "put_signal is made by a Thread, Warp or Block: blocks of a Grid do not meet in it, and the word would come before "
-      "what the others put. Let each block put its share with a word of its own, or put as a Grid, have the grid meet, "
-      "and let one thread signal()");
+IST_DEVICE_CODE Status put_signal(const Crew& crew, const ist_team_view& view, void* mine, const void* source,
+                                  std::uint64_t bytes, std::uint64_t* mine_signal, std::uint64_t value, Signal how, int pe,
+                                  std::uint64_t deadline = 0) {
+  Gathering<Crew> all(crew, view, deadline);
+  if (!all.fits()) return Status::misuse;
   put(crew, view, mine, source, bytes, pe);
-  crew.sync();
-  if (crew.thread == 0) signal(view, mine_signal, value, how, pe);
+  return all.then([&] {
+    signal(view, mine_signal, value, how, pe);
+    return Status::ok;
+  });
 }
 
 // ---- atomics: on words of device memory, by one thread, in no order with anything else ----

@@ -2,7 +2,7 @@
 // without its bytes.
 //
 // Who calls this : kernels, and calls.cuh. One crew at a time sends on a channel to a PE, and one receives on it from a PE.
-// Threads        : all threads of the crew of a thread, a warp or a block. Both return when all of them are through.
+// Threads        : all threads of the crew. Both return when all of them are through.
 // Ownership      : a Channel names the view it was given, which must outlive it.
 // Errors         : a Status, the same for all threads of the crew. After one that is not ok the channel is not to be used again.
 //
@@ -98,28 +98,26 @@ IST_DEVICE_CODE Status await(const Pair* packets, std::uint32_t number, Waiter& 
   return status;
 }
 
-// Zeros for the whole slot, before anybody learns that it may be used again: the fence and the meeting come before what this crew
-// tells the sender next, in whatever way.
+// Zeros for the whole slot, before anybody learns that it may be used again: a meeting is before it, since others of the crew may still be
+// reading; the fence, and the next meeting, come before what this crew tells the sender next, in whatever way.
 template <class Crew>
 IST_DEVICE_RARE void clean(const Crew crew, Pair* slot, std::uint64_t capacity) {
-  crew.sync();  // others of the crew may still be reading
-  for (std::uint64_t i = crew.thread; i < capacity / 8; i += crew.threads) store_relaxed(&slot[i], Pair{0, 0});
+  for (std::uint64_t i = thread_of(crew); i < capacity / 8; i += threads_of(crew)) store_relaxed(&slot[i], Pair{0, 0});
   fence_system();
-  crew.sync();
 }
 
-// The units of a message from this thread on, every crew.threads-th; odd ones, whose bytes are no whole words, out of the way.
+// The units of a message from this thread on, one of so many as the crew has threads; odd ones, whose bytes are no whole words, out of the way.
 template <class Crew>
 IST_DEVICE_RARE void store_odd_units(const Crew crew, Pair* packet, const unsigned char* from, std::uint32_t length,
                                      std::uint32_t number) {
-  for (std::uint32_t i = crew.thread; i < units_of(length); i += crew.threads, packet += crew.threads)
+  for (std::uint32_t i = thread_of(crew); i < units_of(length); i += threads_of(crew), packet += threads_of(crew))
     store_relaxed(packet, packed(number, word_at(from + std::uint64_t{i} * 8, length - i * 8)));
 }
 template <class Crew>
 IST_DEVICE_RARE Status take_odd_units(const Crew crew, const ist_team_view& view, const Pair* packet, unsigned char* to,
                                       std::uint32_t length, std::uint32_t number, std::uint64_t deadline) {
   Waiter waiter(view, deadline);
-  for (std::uint32_t i = crew.thread; i < units_of(length); i += crew.threads, packet += crew.threads) {
+  for (std::uint32_t i = thread_of(crew); i < units_of(length); i += threads_of(crew), packet += threads_of(crew)) {
     std::uint64_t word = 0;
     const Status status = await(packet, number, waiter, word);
     if (status != Status::ok) return status;
@@ -136,19 +134,14 @@ IST_DEVICE_RARE Status take_odd_units(const Crew crew, const ist_team_view& view
 // fetched from memory that was not asked for a message ago. (tests/device/in_kernel.cu times it beside bare loops.)
 template <class Crew, Reuse kReuse = Reuse::credited>
 class Channel {
-  static_assert(
-      !kIsGrid<Crew>,
-      "a channel, send and receive are a Thread's, Warp's or Block's: every block of a Grid would send the whole message by "
-      "itself. Let one block send, or give blocks channels of their own");
-
  public:
   IST_DEVICE_CODE Channel(const Crew& crew, const ist_team_view& view, int pe, int channel) : crew_(crew), view_(view) {
-    if (crew.blocks != 1 || !is_usable(view, pe, channel, 0)) return;
+    if (crew.blocks > static_cast<unsigned>(kMaxBlocks) || !is_usable(view, pe, channel, 0)) return;
     const std::uint64_t capacity = capacity_of(channel);
     too_long_ = static_cast<std::uint32_t>(capacity) + 1;
     slot_ = static_cast<std::uint32_t>(capacity / 8);
-    there_ = slot_of(view, pe, view.pe, channel, 0) + crew.thread;
-    here_ = slot_of(view, view.pe, pe, channel, 0) + crew.thread;
+    there_ = slot_of(view, pe, view.pe, channel, 0) + thread_of(crew);
+    here_ = slot_of(view, view.pe, pe, channel, 0) + thread_of(crew);
     taken_here_ = &control_of(view, view.pe).peers[pe].taken[channel];
     taken_there_ = &control_of(view, pe).peers[view.pe].taken[channel];
     // Nobody waits for it before a send looks at it.
@@ -162,6 +155,7 @@ class Channel {
     if (rarely(!usual) && bytes >= too_long_) return Status::misuse;
     const auto length = static_cast<std::uint32_t>(bytes);
     Pair* packet = there_ + (sequence % kSlots) * slot_;
+    Gathering<Crew> all(crew_, view_, deadline);
     Status status = Status::ok;
     // Each thread by itself, and relaxed: the receiver's loads had returned before it said so, and a store is not begun before the
     // branch that allows it.
@@ -172,13 +166,10 @@ class Channel {
       else
         store_units(packet, from, length, number_of(sequence));
     }
-    if (kReuse == Reuse::answered) {
-      crew_.sync();
-      return Status::ok;
-    }
+    if (kReuse == Reuse::answered) return all.then([] { return Status::ok; });
     // What is seen now is known at the next message, which does not wait for this load then.
     known_ = load_taken(taken_here_);
-    return agreed(crew_, status);
+    return all.agree(status);
   }
 
   // As many bytes as were sent.
@@ -189,11 +180,14 @@ class Channel {
     if (rarely(!usual) && bytes >= too_long_) return Status::misuse;
     const auto length = static_cast<std::uint32_t>(bytes);
     Pair* const slot = here_ + (sequence % kSlots) * slot_;
+    Gathering<Crew> all(crew_, view_, deadline);
     const Status status = rarely(!usual) ? take_odd_units(crew_, view_, slot, to, length, number_of(sequence), deadline)
                                          : take_units(slot, to, length, number_of(sequence), deadline);
+    if (crew_.blocks != 1) return end_of_grid(all, status, slot, sequence);
     if (const bool failed = crew_.any(status != Status::ok); rarely(failed | full_circle)) {
       if (failed) return worst(crew_, status);
       clean(crew_, slot - crew_.thread, std::uint64_t{slot_} * 8);
+      crew_.sync();
     }
     // Relaxed: every load has returned when its thread comes to the meeting, since it was looked at; where zeros were stored, the
     // fence is behind them.
@@ -202,26 +196,40 @@ class Channel {
   }
 
  private:
+  // The same as of one block: the first thread tells the sender when all blocks have come, and before any of them leaves.
+  IST_DEVICE_CODE Status end_of_grid(Gathering<Crew>& all, Status status, Pair* slot, std::uint32_t sequence) const {
+    if (rarely(cleans(sequence))) {
+      status = all.agree(status);
+      if (status != Status::ok) return status;
+      clean(crew_, slot - thread_of(crew_), std::uint64_t{slot_} * 8);
+    }
+    return all.meet(status, [&] {
+      if (kReuse == Reuse::credited) store_taken(taken_there_, sequence);
+      return Status::ok;
+    });
+  }
   // Whole words that lie as such: nothing that is asked about one by one.
   IST_DEVICE_CODE bool is_usual(const unsigned char* address, std::uint64_t bytes) const {
     return bytes < too_long_ && bytes != 0 && ((reinterpret_cast<std::uintptr_t>(address) | bytes) & 7) == 0;
   }
   IST_DEVICE_CODE void store_units(Pair* packet, const unsigned char* from, std::uint32_t length,
                                    std::uint32_t number) const {
-    const auto* word = reinterpret_cast<const std::uint64_t*>(from) + crew_.thread;
+    const unsigned first = thread_of(crew_), step = threads_of(crew_);
+    const auto* word = reinterpret_cast<const std::uint64_t*>(from) + first;
     IST_DEVICE_LOOP_ONCE
-    for (std::uint32_t i = crew_.thread; i < length / 8; i += crew_.threads) {
+    for (std::uint32_t i = first; i < length / 8; i += step) {
       store_relaxed(packet, packed(number, *word));
-      word += crew_.threads;
-      packet += crew_.threads;
+      word += step;
+      packet += step;
     }
   }
   IST_DEVICE_CODE Status take_units(const Pair* packet, unsigned char* to, std::uint32_t length, std::uint32_t number,
                                     std::uint64_t deadline) const {
     Waiter waiter(view_, deadline);
-    auto* word = reinterpret_cast<std::uint64_t*>(to) + crew_.thread;
+    const unsigned first = thread_of(crew_), step = threads_of(crew_);
+    auto* word = reinterpret_cast<std::uint64_t*>(to) + first;
     IST_DEVICE_LOOP_ONCE
-    for (std::uint32_t i = crew_.thread; i < length / 8; i += crew_.threads) {
+    for (std::uint32_t i = first; i < length / 8; i += step) {
       Pair found{};
       const auto look = [&] {
         found = load_relaxed(packet);
@@ -230,8 +238,8 @@ class Channel {
       while (rarely(!waiter.comes(look)))
         if (const Status status = waiter.around(); status != Status::ok) return status;
       *word = bytes_in(found);
-      word += crew_.threads;
-      packet += crew_.threads;
+      word += step;
+      packet += step;
     }
     return Status::ok;
   }

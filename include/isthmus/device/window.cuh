@@ -73,9 +73,10 @@ IST_DEVICE_CODE void put_signal(const Crew& crew, const ist_window_view& window,
                                 std::uint64_t bytes, std::uint64_t word, std::uint64_t value, Signal how, int pe) {
   static_assert(
       !kIsGrid<Crew>,
-      "put_signal is made by a Thread, Warp or Block: blocks of a Grid do not meet in it, and the word would come before "
-      "what the others put. Let each block put its share with a word of its own, or put as a Grid, have the grid meet, "
-      "and let one thread signal()");
+      "put_signal to a window is made by a Thread, Warp or Block: a window has no words where blocks of a Grid meet, and "
+      "the "
+      "signal would come before what the others put. Let each block put its share with a word of its own; or put as a Grid, "
+      "meet in a team, agreed(crew, view, Status::ok), and let one thread signal()");
   put(crew, window, offset, source, bytes, pe);
   crew.sync();
   if (crew.thread == 0) signal(window, word, value, how, pe);
