@@ -11,6 +11,11 @@
 
 #include <string>
 
+#include "isthmus/worker.h"
+
+// Nothing of the library has to be linked: where it is not there is no worker.
+extern "C" __attribute__((weak)) int ist_worker_blocks_on(int device, ist_worker_blocks* found);
+
 namespace ist::device {
 
 struct Launch {
@@ -19,27 +24,67 @@ struct Launch {
   bool ok() const { return error == cudaSuccess; }
 };
 
-// What the library starts on a device for calls of the host (atomics on words of a heap in device memory, signals, waits in streams), and its
-// worker, are kernels of at most one small block each. A grid that fills the device and waits for one of them, or for somebody who does,
+// What the library starts on a device for calls of the host (atomics on words of a heap in device memory, signals, waits in streams) are kernels
+// of at most one small block each. A grid that fills the device and waits for one of them, or for somebody who does,
 // waits for ever: they begin when it ends. So a launch keeps one multiprocessor's worth of blocks free, beside what its caller reserves. Blocks of
-// the grid may lie on every multiprocessor all the same; wherever one more of them would fit, a smaller block does (see divide_for_calls()). A worker that is there already
-// takes 256 threads of one multiprocessor, which is then the one that is kept.
+// the grid may lie on every multiprocessor all the same; wherever one more of them would fit, a smaller block does (see divide_for_calls()). Workers of this process
+// (ISTHMUS_WORKER=1) take what they take beside that.
 inline constexpr int kKeptForCalls = 1;
 // As `reserved`: not even that one, for a grid that waits for nothing but kernels like itself, which are all there.
 inline constexpr int kReserveNone = -1;
 constexpr int kept_beside(int reserved) { return reserved < 0 ? 0 : reserved + kKeptForCalls; }
 
+// What a block takes, as the runtime and the driver tell it, registers of each thread; and what a multiprocessor has.
+struct BlockNeeds {
+  int threads = 0;
+  int registers = 0;
+  int shared_bytes = 0;
+};
+struct Multiprocessor {
+  int threads = 0;
+  int registers = 0;
+  int shared_bytes = 0;
+  int blocks = 0;
+};
+// As the device hands them out: threads in warps, registers of a warp 256 at a time, and 1 KiB of shared memory of each block for itself.
+inline constexpr int kOfDevice = 1024;
+constexpr int warps_of(const BlockNeeds& block) { return (block.threads + 31) / 32; }
+constexpr int registers_of(const BlockNeeds& block) { return warps_of(block) * ((block.registers * 32 + 255) / 256 * 256); }
+constexpr int shared_of(const BlockNeeds& block) { return block.shared_bytes + kOfDevice; }
+
+// Of `per_multiprocessor` blocks, how many begin no more on a multiprocessor where `other` is.
+constexpr int lost_to(const BlockNeeds& other, const BlockNeeds& block, const Multiprocessor& has, int per_multiprocessor) {
+  const int left[] = {(has.threads / 32 - warps_of(other)) / (warps_of(block) > 0 ? warps_of(block) : 1),
+                      (has.registers - registers_of(other)) / (registers_of(block) > 0 ? registers_of(block) : 1),
+                      (has.shared_bytes - shared_of(other)) / shared_of(block), has.blocks - 1};
+  int beside = per_multiprocessor;
+  for (const int each : left) beside = each < beside ? (each < 0 ? 0 : each) : beside;
+  return per_multiprocessor - beside;
+}
+
 // What fits: `per_multiprocessor` blocks of this kernel on each multiprocessor, of which `reserved` are left to other kernels on the device:
-// those above, and those that stay there, such as another library's.
+// those above, and those that stay there, such as another library's. Each worker may be on a multiprocessor of its own.
 struct Room {
   int per_multiprocessor = 0;
   int multiprocessors = 0;
   int reserved = 0;
+  int workers = 0;       // of this process
+  BlockNeeds worker{};   // each of them
+  int lost_to_each = 0;  // blocks
   long long blocks() const {
-    const int left = multiprocessors - reserved;
-    return left <= 0 ? 0 : static_cast<long long>(left) * per_multiprocessor;
+    const long long left = static_cast<long long>(multiprocessors - reserved) * per_multiprocessor - lost_to_workers();
+    return left <= 0 ? 0 : left;
   }
+  long long lost_to_workers() const { return static_cast<long long>(workers) * lost_to_each; }
 };
+
+inline std::string taken_by_workers(const Room& room) {
+  if (room.workers == 0) return {};
+  return ", and " + std::to_string(room.lost_to_workers()) + " fewer beside " + std::to_string(room.workers) +
+         (room.workers == 1 ? " worker" : " workers") + " of this process (ISTHMUS_WORKER), of " +
+         std::to_string(room.worker.threads) + " threads with " + std::to_string(room.worker.registers) + " registers and " +
+         std::to_string(room.worker.shared_bytes) + " bytes of shared memory" + (room.workers == 1 ? "" : " each");
+}
 
 // Nothing to say where the grid fits.
 inline std::string refusal_of(const Room& room, long long blocks, long long threads) {
@@ -48,14 +93,41 @@ inline std::string refusal_of(const Room& room, long long blocks, long long thre
          " threads was to meet in a barrier, but only " + std::to_string(room.blocks()) + " are resident at once (" +
          std::to_string(room.per_multiprocessor) + " on each of " + std::to_string(room.multiprocessors) +
          " multiprocessors, " + std::to_string(room.reserved) +
-         " of which are kept free, also for kernels that calls of the host start): the others would begin when these end, "
+         " of which are kept free, also for kernels that calls of the host start" + taken_by_workers(room) +
+         "): the others would begin when these end, "
          "which they never do. " +
          (room.blocks() > 0 ? "Launch 1 to " + std::to_string(room.blocks()) + " blocks"
                             : "Keep fewer multiprocessors free (kReserveNone: none)") +
          ", or use less memory and fewer registers for each";
 }
 
-// For the current device, as launch_grid() counts. It counts an empty device: what else stays there takes its part away, so say how many
+// The workers of this process on the device that is current, if there are any, beside blocks of the kernel.
+template <class... Parameters>
+cudaError_t count_workers(void (*kernel)(Parameters...), int device, unsigned threads, std::size_t shared_bytes,
+                          Room* room) {
+  ist_worker_blocks there{};
+  if (&ist_worker_blocks_on == nullptr || ist_worker_blocks_on(device, &there) != IST_OK || there.blocks == 0)
+    return cudaSuccess;
+  Multiprocessor has;
+  cudaFuncAttributes is{};
+  cudaError_t error = cudaFuncGetAttributes(&is, reinterpret_cast<const void*>(kernel));
+  const auto ask = [&](int* value, cudaDeviceAttr attribute) {
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(value, attribute, device);
+  };
+  ask(&has.threads, cudaDevAttrMaxThreadsPerMultiProcessor);
+  ask(&has.registers, cudaDevAttrMaxRegistersPerMultiprocessor);
+  ask(&has.shared_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  ask(&has.blocks, cudaDevAttrMaxBlocksPerMultiprocessor);
+  if (error != cudaSuccess) return error;
+  room->workers = there.blocks;
+  room->worker = {there.threads, there.registers, there.shared_bytes};
+  const BlockNeeds block{static_cast<int>(threads), is.numRegs, static_cast<int>(is.sharedSizeBytes + shared_bytes)};
+  room->lost_to_each = lost_to(room->worker, block, has, room->per_multiprocessor);
+  return cudaSuccess;
+}
+
+// For the current device, as launch_grid() counts. It counts a device where workers of this process are, and nothing else: what else stays
+// there takes its part away, so say how many
 // multiprocessors: 0 where nothing does, kReserveNone as above.
 template <class... Parameters>
 Launch room_for(void (*kernel)(Parameters...), unsigned threads, std::size_t shared_bytes, int reserved, Room* room) {
@@ -66,6 +138,7 @@ Launch room_for(void (*kernel)(Parameters...), unsigned threads, std::size_t sha
     error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&room->per_multiprocessor, kernel, static_cast<int>(threads),
                                                           shared_bytes);
   room->reserved = kept_beside(reserved);
+  if (error == cudaSuccess) error = count_workers(kernel, device, threads, shared_bytes, room);
   if (error == cudaSuccess) return {};
   return {error,
           std::string("how many blocks fit on the device was asked, and the runtime says: ") + cudaGetErrorString(error)};
@@ -77,11 +150,9 @@ Launch room_for(void (*kernel)(Parameters...), unsigned threads, std::size_t sha
 // of 1024 threads, and beside 524 of 512; with 32 KiB set aside it begins beside all shapes that were tried. So a kernel that wanted less asks for so
 // much, from here on.
 inline constexpr std::size_t kSharedForCalls = 32 << 10;
-// `shared_bytes` of each block, of which `per_multiprocessor` fit: where those take as much, it is there already. The device takes 1 KiB of each
-// block for itself.
+// `shared_bytes` of each block, of which `per_multiprocessor` fit: where those take as much, it is there already.
 template <class... Parameters>
 cudaError_t divide_for_calls(void (*kernel)(Parameters...), std::size_t shared_bytes, int per_multiprocessor) {
-  constexpr std::size_t kOfDevice = 1024;
   const void* const function = reinterpret_cast<const void*>(kernel);
   int device = 0;
   int most = 0;

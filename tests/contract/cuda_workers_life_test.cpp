@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "cuda_workers_support.hpp"
+#include "memory/worker_blocks.hpp"
 
 namespace ist::test {
 namespace {
@@ -137,7 +138,7 @@ TEST_F(CudaWorker, whoever_waits_for_the_device_goes_on_while_orders_keep_coming
 TEST_F(CudaWorker, that_cannot_be_started_is_off_and_the_driver_copies) {
   NEEDS_FAKE("refuse a call");
   for (const char* call : {"cuStreamCreateWithPriority", "cuModuleLoadData", "cuModuleGetFunction", "cuMemHostAlloc",
-                           "cuLaunchKernel", "cuStreamSynchronize"}) {
+                           "cuLaunchKernel", "cuStreamSynchronize", "cuFuncGetAttribute"}) {
     Result<std::unique_ptr<MemoryKind>> other = make_cuda_kind(api);
     must(other.status());
     must((*other)->workers()->allow(0, {}));
@@ -151,6 +152,7 @@ TEST_F(CudaWorker, that_cannot_be_started_is_off_and_the_driver_copies) {
     }
     fake_heal();
     EXPECT_EQ(Bytes{}, (*other)->workers()->limit(0)) << call;
+    EXPECT_EQ(0, workers_on(0).blocks) << call;
     Data back(100, 0xEE);
     Ticket again = must((*other)->copy(host_piece(back.data(), Bytes{100}), at(0, 100), {}));
     EXPECT_FALSE(by_worker(again));
@@ -172,7 +174,34 @@ TEST_F(CudaWorker, that_cannot_be_launched_again_is_off) {
     EXPECT_TRUE(ticket.empty());
   }
   EXPECT_EQ(Bytes{}, kind->workers()->limit(0));
+  EXPECT_EQ(0, workers_on(0).blocks);
   expect_by_driver(0, sent);
+}
+
+// For whoever fills a device with blocks.
+TEST_F(CudaWorker, is_counted_with_what_its_block_takes_from_its_loading_to_its_end) {
+  EXPECT_EQ(0, workers_on(0).blocks);
+  awaken();
+  const WorkerBlocks there = workers_on(0);
+  EXPECT_EQ(1, there.blocks);
+  EXPECT_EQ(static_cast<int>(worker::kThreads), there.each.threads);
+  EXPECT_GT(there.each.registers, 15);
+  EXPECT_LT(there.each.registers, 256);
+  EXPECT_GE(there.each.shared_bytes, 0);
+  if (is_fake()) {
+    EXPECT_EQ(72, there.each.registers);
+    EXPECT_EQ(640, there.each.shared_bytes);
+  }
+  {
+    // Another world's.
+    const auto other = must(make_cuda_kind(api));
+    must(other->workers()->allow(0, {}));
+    EXPECT_EQ(1, workers_on(0).blocks) << "allowed, and not loaded";
+    static_cast<CudaKind&>(*other).cuda_workers().prepare(0);
+    EXPECT_EQ(2, workers_on(0).blocks);
+  }
+  EXPECT_EQ(1, workers_on(0).blocks);
+  EXPECT_EQ(0, workers_on(1).blocks);
 }
 
 TEST_F(CudaWorker, whose_device_is_lost_fails_its_orders_and_nobody_hangs) {

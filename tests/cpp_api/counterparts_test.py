@@ -22,6 +22,7 @@ LEFT_OUT = {
     ("Request", "ist_start"): "it is started when it is made",
     ("World", "ist_world_leave"): "an object that its owner drops has no thread inside calls on it",
     ("WorldOwner", "ist_world_leave"): "the same",
+    ("the C++ face", "ist_worker_blocks_on"): "host code beside kernels calls it, by launch.cuh",
 }
 
 

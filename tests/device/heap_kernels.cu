@@ -346,6 +346,24 @@ Found wait_for_ever(const ist_team_view& view, int device, const Places& places,
   });
 }
 
+std::string fit_beside_a_worker(int device) {
+  Room room, alone;
+  cudaError_t error = cudaSetDevice(device);
+  const Launch asked = room_for(fill_kernel, 1024, 0, kReserveNone, &room);
+  if (error != cudaSuccess || !asked.ok()) return "room_for: " + asked.text;
+  alone.multiprocessors = room.multiprocessors;
+  alone.per_multiprocessor = room.per_multiprocessor;
+  if (room.workers != 1 || room.worker.threads != 256 || room.blocks() != alone.blocks() - room.lost_to_each)
+    return std::to_string(room.blocks()) + " of " + std::to_string(alone.blocks()) + " blocks fit beside " +
+           std::to_string(room.workers) + " workers of " + std::to_string(room.worker.threads) + " threads";
+  if (room.lost_to_each == 0) return {};  // what no block of the grid takes is enough for it on this device
+  const Launch refused = launch_grid(fill_kernel, static_cast<unsigned>(alone.blocks()), 1024, 0, cudaStream_t{},
+                                     kReserveNone, ist_team_view{}, Places{}, static_cast<Result*>(nullptr));
+  return refused.error == cudaErrorCooperativeLaunchTooLarge && refused.text.find("beside 1 worker") != std::string::npos
+             ? ""
+             : "refused: " + refused.text;
+}
+
 Found wait_as_the_largest_grid(const ist_team_view& view, int device, const Places& places, const Blocks& of,
                                const std::function<void()>& change) {
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {

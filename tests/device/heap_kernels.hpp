@@ -77,6 +77,9 @@ void fill_on_host(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t 
 // Waits for a word that nobody writes, without a deadline where that is 0 (ns).
 Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline = 0);
 
+// Is a grid that would fill the device refused, with the worker that takes the room of a block? Otherwise what is wrong.
+std::string fit_beside_a_worker(int device);
+
 // As many blocks as launch_grid() allows, of so many threads and so much shared memory each, wait for word 0 to be kAwaited; `change`, which is
 // to make it so, is called once all of them are on the device, and is over before they give up (Status late). first_ns: how many blocks.
 constexpr std::uint64_t kAwaited = 77;

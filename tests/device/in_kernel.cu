@@ -104,7 +104,9 @@ __global__ void reductions(Side side) {
   const Crew crew;
   Calls<Crew> calls(crew, side.view);
   auto* const values = reinterpret_cast<float*>(side.area(0));
-  timed(side, [&](std::uint32_t) { return calls.allreduce<Max>(values, values, side.bytes / 4, kDeadline) == Status::ok; });
+  timed(side, [&](std::uint32_t) {
+    return calls.template allreduce<Max>(values, values, side.bytes / 4, kDeadline) == Status::ok;
+  });
 }
 // PE 0 alone, one after the other, on PE 1's word.
 template <bool kFetching>

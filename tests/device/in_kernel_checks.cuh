@@ -239,7 +239,7 @@ __global__ void check_calls(Side side) {
     meet(crew, side);
     dawdle(side.view.pe, n);
     Status status = Status::ok;
-    if (n % 3 == 0) status = calls.allreduce<Sum>(all, mine, count, kDeadline);
+    if (n % 3 == 0) status = calls.template allreduce<Sum>(all, mine, count, kDeadline);
     if (n % 3 == 1) status = calls.broadcast(all, mine, count * 4, n / 3 % 2, kDeadline);
     if (n % 3 == 2) status = calls.alltoall(all, mine, count * 2, kDeadline);
     if (fails(side, status)) return;

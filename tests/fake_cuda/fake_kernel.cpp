@@ -100,6 +100,17 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   return CUDA_SUCCESS;
 }
 
+// As of the worker on some device.
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+  FAKE_ENTER(cuFuncGetAttribute);
+  const Lock lock(world().lock);
+  if (function->module->unloaded) return CUDA_ERROR_INVALID_HANDLE;
+  if (attribute != CU_FUNC_ATTRIBUTE_NUM_REGS && attribute != CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+    return CUDA_ERROR_INVALID_VALUE;
+  *value = attribute == CU_FUNC_ATTRIBUTE_NUM_REGS ? 72 : 640;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuModuleUnload(CUmodule module) {
   FAKE_ENTER(cuModuleUnload);
   const Lock lock(world().lock);

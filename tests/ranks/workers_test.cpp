@@ -1,6 +1,7 @@
 // Small messages by resident workers (ISTHMUS_WORKER=1): the environment says so, and each rank has a device of its own, or, in a run
 // for that, all have one, and then no worker.
 #include <isthmus/collective.h>
+#include <isthmus/worker.h>
 
 #include <array>
 #include <atomic>
@@ -106,6 +107,17 @@ TEST(Workers, ManyInARowArriveWholeAndTheWorkerHasItsShare) {
                   expected.begin() + static_cast<std::ptrdiff_t>(kHalf + from));
     }
   }
+  // What launch.cuh asks about: one of the devices that this rank sees has its worker.
+  int workers = 0;
+  for (int device = 0; device < own_devices(); ++device) {
+    ist_worker_blocks taken{-1, -1, -1, -1};
+    IST_OK_OR_FAIL(ist_worker_blocks_on(device, &taken));
+    workers += taken.blocks;
+    EXPECT_EQ(taken.blocks == 1 ? 256 : 0, taken.threads);
+    EXPECT_EQ(taken.blocks == 1, taken.registers > 0);
+  }
+  EXPECT_EQ(alone() ? 1 : 0, workers);
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_worker_blocks_on(0, nullptr));
   const std::uint64_t by_driver = count_of("cuMemcpyAsync") - copies;
   EXPECT_EQ(-1, first_difference(expected, memory.read(2 * kHalf)));
   RecordProperty("by_driver", static_cast<int>(by_driver));

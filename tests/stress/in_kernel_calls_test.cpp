@@ -8,9 +8,6 @@
 #include <numeric>
 
 #include "in_kernel_support.hpp"
-#ifdef ISTHMUS_HAVE_CUDA
-#include <isthmus/launch.cuh>
-#endif
 
 using namespace in_kernel;
 
@@ -359,36 +356,5 @@ TEST(InKernelCalls, ThatAreTooLongOrOfTooManyBlocksAreMisuse) {
   EXPECT_EQ(0U, words[0]);
   EXPECT_EQ(0U, words[1]) << "nothing was put";
 }
-
-#ifdef ISTHMUS_HAVE_CUDA
-TEST(InKernelLaunch, OfMoreBlocksThanFitIsRefusedWithTheNumbers) {
-  const Room room{2, 132, 4};
-  EXPECT_EQ(256, room.blocks());
-  EXPECT_EQ("", refusal_of(room, 1, 512));
-  EXPECT_EQ("", refusal_of(room, 256, 512));
-  const std::string why = refusal_of(room, 257, 512);
-  for (const char* part :
-       {"257 blocks of 512 threads", "only 256", "2 on each of 132", "4 of which are kept free", "1 to 256 blocks"})
-    EXPECT_NE(std::string::npos, why.find(part)) << part << " in: " << why;
-  EXPECT_NE("", refusal_of(room, 0, 512));
-  EXPECT_EQ(0, (Room{2, 132, 132}.blocks()));
-  EXPECT_NE(std::string::npos, refusal_of({2, 132, 132}, 1, 32).find("Keep fewer multiprocessors free"));
-}
-
-// A grid as large as is allowed leaves a multiprocessor's worth to what calls of the host start, unless its caller wants none.
-TEST(InKernelLaunch, KeepsRoomForCallsOfTheHost) {
-  const auto room = [](int reserved) { return Room{2, 132, kept_beside(reserved)}; };
-  EXPECT_EQ(2 * 131, room(0).blocks());
-  EXPECT_EQ(2 * 128, room(3).blocks());
-  EXPECT_EQ(2 * 132, room(kReserveNone).blocks());
-  EXPECT_EQ("", refusal_of(room(0), 262, 1024));
-  EXPECT_EQ("", refusal_of(room(kReserveNone), 264, 1024));
-  const std::string why = refusal_of(room(0), 264, 1024);
-  for (const char* part : {"264 blocks of 1024 threads", "only 262", "1 of which are kept free", "calls of the host"})
-    EXPECT_NE(std::string::npos, why.find(part)) << part << " in: " << why;
-  const std::string none = refusal_of({2, 1, kept_beside(0)}, 1, 32);
-  EXPECT_NE(std::string::npos, none.find("kReserveNone")) << none;
-}
-#endif
 
 }  // namespace

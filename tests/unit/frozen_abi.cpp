@@ -8,6 +8,7 @@
 #include <isthmus/queue.h>
 #include <isthmus/stream.h>
 #include <isthmus/window.h>
+#include <isthmus/worker.h>
 
 #include <type_traits>
 
@@ -316,3 +317,8 @@ static_assert(same<int(ist_halo, void*)>(ist_halo_exchange_on) && same<int(ist_h
 static_assert(same<int(ist_halo, char*, size_t, size_t*)>(ist_halo_text));
 static_assert(sizeof(ist_halo_box) == 64 && offsetof(ist_halo_box, last) == 32 && IST_HALO_MOST_DIMENSIONS == 4);
 static_assert(same<int(int, const ist_halo_range*, ist_halo_box*, ist_halo_box*, int*)>(ist_halo_split));
+
+// Workers.
+static_assert(sizeof(ist_worker_blocks) == 16 && offsetof(ist_worker_blocks, registers) == 8);
+static_assert(offsetof(ist_worker_blocks, threads) == 4 && offsetof(ist_worker_blocks, shared_bytes) == 12);
+static_assert(same<int(int, ist_worker_blocks*)>(ist_worker_blocks_on));

@@ -90,6 +90,7 @@
   CALL(cuModuleLoadData)                       \
   CALL(cuModuleGetFunction)                    \
   CALL(cuModuleUnload)                         \
+  CALL(cuFuncGetAttribute)                     \
   CALL(cuLaunchKernel)                         \
   CALL(cuMemsetD8Async)                        \
   CALL(cuMemcpy3DAsync_v2)                     \

@@ -1,8 +1,10 @@
 // The life of a worker: how it is loaded and launched, and what becomes of its orders where it cannot be.
 #include <cstring>
+#include <utility>
 
 #include "base/log.hpp"
 #include "memory/cuda/cuda_workers.hpp"
+#include "memory/worker_blocks.hpp"
 
 namespace ist {
 namespace {
@@ -57,8 +59,25 @@ Status CudaWorkers::load(Worker& worker, int device) const {
   // Without a board it ends at once.
   IST_TRY(launch(worker, nullptr));
   result = api_.cuStreamSynchronize(worker.stream);
-  return result == CUDA_SUCCESS ? Status{}
+  return result == CUDA_SUCCESS ? count(worker)
                                 : cuda_error(api_, result, "cuStreamSynchronize for the worker" + of_device(device));
+}
+
+// From now on it may be on the device at any moment, of which whoever fills it with blocks is to know. Its context must be current.
+Status CudaWorkers::count(Worker& worker) const {
+  constexpr int kMostRegisters = 255;  // of a thread; where the driver does not say how many
+  WorkerBlock block{worker::kThreads, kMostRegisters, 0};
+  CUresult result = CUDA_SUCCESS;
+  if (api_.cuFuncGetAttribute != nullptr) {
+    result = api_.cuFuncGetAttribute(&block.registers, CU_FUNC_ATTRIBUTE_NUM_REGS, worker.kernel);
+    if (result == CUDA_SUCCESS)
+      result = api_.cuFuncGetAttribute(&block.shared_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, worker.kernel);
+  }
+  if (result != CUDA_SUCCESS)
+    return cuda_error(api_, result, "cuFuncGetAttribute for the worker" + of_device(worker.context->device));
+  worker_comes(worker.context->device, block);
+  worker.counted = true;
+  return {};
 }
 
 // Its context must be current.
@@ -76,6 +95,7 @@ Status CudaWorkers::launch(Worker& worker, worker::Board* board) const {
 void CudaWorkers::fail(Worker& worker, const Status& why) const {
   worker.broken = why;
   worker.allowed.store(false);
+  if (std::exchange(worker.counted, false)) worker_goes(worker.context->device);
   log::once(log::Level::warning, "ISTHMUS_WORKER",
             "the worker for small messages is off from now on, and the driver copies them: " + why.text());
 }

@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
+#include "memory/worker_blocks.hpp"
 
 namespace ist {
 namespace {
@@ -54,6 +55,7 @@ void CudaWorkers::close(Worker& worker) const {
   if (!scope.status().ok()) return;
   if (worker.orders != nullptr && worker.running) worker.orders->dismiss();
   if (worker.stream != nullptr) api_.cuStreamSynchronize(worker.stream);
+  if (std::exchange(worker.counted, false)) worker_goes(worker.context->device);
   if (worker.stream != nullptr) api_.cuStreamDestroy_v2(worker.stream);
   if (worker.module != nullptr) api_.cuModuleUnload(worker.module);
   if (worker.board != nullptr) api_.cuMemFreeHost(worker.board);

@@ -96,6 +96,7 @@ class CudaWorkers : public Workers {
     std::mutex mutex;
     std::atomic<bool> allowed{false};
     bool prepared = false;
+    bool counted = false;  // among what workers take of the device (worker_blocks.hpp)
     CudaContext* context = nullptr;
     CUstream stream = nullptr;
     CUmodule module = nullptr;
@@ -125,6 +126,7 @@ class CudaWorkers : public Workers {
   Status launch(Worker& worker, worker::Board* board) const;
   bool begin(Worker& worker) const;
   void close(Worker& worker) const;
+  Status count(Worker& worker) const;
   bool keeps_running(Worker& worker) const;
   void look_at_stream(Worker& worker) const;
   void fail(Worker& worker, const Status& why) const;
