@@ -118,7 +118,7 @@ __global__ void wait_for_host_kernel(ist_team_view view, Places places, std::uin
     if (crew.thread == 0) status = wait_until(view, &places.words[2], Compare::greater_equal, std::uint64_t{n}, kDeadline);
     if (fails(result, agreed(crew, status))) return;
     compare(result, places.data, kFromHost, other, n);
-    if (crew.thread == 0 && *static_cast<const volatile std::uint64_t*>(&places.words[0]) != std::uint64_t{n} << 20U)
+    if (crew.thread == 0 && *static_cast<const volatile std::uint64_t*>(&places.words[0]) != std::uint64_t{n} << kHeldShift)
       atomicAdd_system(&result->wrong, 1ULL);
     fill(places.data + kAnswered, kFromHost, view.pe, n);  // all have read before the host puts again
     if (crew.thread == 0) signal(view, &places.words[3], std::uint64_t{n}, Signal::set, other);

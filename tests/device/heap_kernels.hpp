@@ -71,7 +71,8 @@ Found exchange_all_halos(const ist_team_view& view, int device, const Places& pl
 // behind, and stores the epoch into word 3 of that PE.
 constexpr std::uint32_t kFromHost = 5003;
 constexpr std::uint64_t kAnswered = std::uint64_t{1} << 16;
-constexpr std::uint64_t held_word(std::uint32_t epoch) { return std::uint64_t{epoch} << 20U; }
+constexpr unsigned kHeldShift = 20;
+constexpr std::uint64_t held_word(std::uint32_t epoch) { return std::uint64_t{epoch} << kHeldShift; }
 Found wait_for_host(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
 void fill_on_host(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch);
 // Waits for a word that nobody writes, without a deadline where that is 0 (ns).
