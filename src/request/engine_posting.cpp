@@ -20,6 +20,7 @@ void Engine::say(Operation& operation) {
 }
 
 void Engine::say_soon(Operation& operation) noexcept try { say(operation); } catch (const std::bad_alloc&) {
+  return;
 }
 
 Status Engine::tell(Rank to, std::uint32_t context, std::int32_t tag, std::span<const std::byte> payload) {

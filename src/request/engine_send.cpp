@@ -151,6 +151,7 @@ void Engine::post_first(Operation& operation, std::uint32_t index) {
 void Engine::ask_behind(Operation& operation, std::uint32_t index) noexcept try {
   if (const auto asked = is_finished(operation.ready); !asked.ok()) finish(operation, index, asked.status());
 } catch (const std::bad_alloc&) {
+  return;
 }
 
 // True when the operation's envelope needs no more room: posted, or its cell is being filled.

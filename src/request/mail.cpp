@@ -222,7 +222,8 @@ OperationId Mail::begin(Operation& operation, OperationId id) noexcept {
   try {
     if (engine_.parts_.trace != nullptr) engine_.trace_begin(operation);
     engine_.copying(operation);
-  } catch (const std::bad_alloc&) {  // a trace lacks it
+  } catch (const std::bad_alloc&) {
+    return id;  // a trace lacks it
   }
   return id;
 }

@@ -2,14 +2,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "cuda_support.hpp"
 #include "fake_cuda.h"
 
 namespace ist::test {
 namespace {
+
+// What a handler of atexit() is to push.
+struct Pushes {
+  const CudaApi* api;
+  CUcontext context;
+  static inline const Pushes* only = nullptr;
+};
 
 class FakeCuda : public CudaTest {
  protected:
@@ -30,6 +40,39 @@ class FakeCuda : public CudaTest {
     return status;
   }
 };
+
+// Where those of the main thread are gone: what was given back then is somebody else's.
+void push_behind_the_end() {
+  constexpr std::size_t kMost = 64;
+  std::array<std::array<std::vector<unsigned char>, 16>, kMost / 8> taken;
+  for (std::size_t words = 1; words <= kMost / 8; ++words)
+    for (auto& block : taken[words - 1]) block.assign(8 * words, 0x5a);
+  CUcontext popped = nullptr;
+  CUcontext left = nullptr;
+  const Pushes& pushes = *Pushes::only;
+  for (int i = 0; i < 3; ++i) pushes.api->cuCtxPushCurrent_v2(pushes.context);
+  for (int i = 0; i < 3; ++i) pushes.api->cuCtxPopCurrent_v2(&popped);
+  pushes.api->cuCtxPopCurrent_v2(&left);
+  bool untouched = popped == pushes.context && left == pushes.context;
+  for (const auto& blocks : taken)
+    for (const auto& block : blocks)
+      for (const unsigned char byte : block) untouched = untouched && byte == 0x5a;
+  ::_exit(untouched ? 0 : 1);
+}
+
+TEST_F(FakeCuda, static_objects_may_call_when_the_process_ends) {
+  Pushes pushes{&api, primary()};
+  const int status = in_child([&] {
+    Pushes::only = &pushes;
+    for (int i = 0; i < 4; ++i) api.cuCtxPushCurrent_v2(pushes.context);
+    CUcontext popped = nullptr;
+    for (int i = 0; i < 3; ++i) api.cuCtxPopCurrent_v2(&popped);
+    std::atexit(push_behind_the_end);
+    std::exit(2);
+    return 2;
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
 
 TEST_F(FakeCuda, device_memory_cannot_be_read_by_a_processor) {
   const Piece piece = must(kind->allocate(0, Bytes{4096}));

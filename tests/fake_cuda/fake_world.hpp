@@ -19,6 +19,7 @@ extern "C" CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -26,6 +27,7 @@ extern "C" CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice 
 #include <mutex>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -212,7 +214,23 @@ World& world();
 int longest_pitch();
 // With the lock. Where it is strict: ends the process if a copy of that memory has not happened yet, whoever waits for it then.
 void check_at_rest(std::uint64_t start, const char* call);
-std::vector<CUcontext>& context_stack();     // of this thread
+// Without a destructor: static objects, such as a world that is left open, call when what the main thread has is gone already.
+class ContextStack {
+ public:
+  bool empty() const { return count_ == 0; }
+  CUcontext back() const { return contexts_[count_ - 1]; }
+  void push_back(CUcontext context) {
+    if (count_ == contexts_.size()) std::abort();
+    contexts_[count_++] = context;
+  }
+  void pop_back() { --count_; }
+
+ private:
+  std::array<CUcontext, 256> contexts_{};
+  std::size_t count_ = 0;
+};
+static_assert(std::is_trivially_destructible_v<ContextStack>);
+ContextStack& context_stack();               // of this thread
 CUstreamCaptureMode& thread_capture_mode();  // of this thread
 
 // With the lock: of the calls that put work into a stream or look whether it is over, which one, and of which stream or event.

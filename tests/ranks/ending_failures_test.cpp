@@ -1,6 +1,9 @@
 // Ends that once never came: of a world whose messages nobody reads any more, of sends behind one that failed, of copies behind streams.
 #include <isthmus/stream.h>
 
+#include <array>
+#include <cstdlib>
+
 #include "broken_driver.hpp"
 
 namespace {
@@ -36,6 +39,36 @@ TEST(EndingFailures, AWorldEndsWhateverItHasToTellARankThatLeft) {
     check.that(buffer.holds(data), "its bytes");
     return check.wrong();
   }));
+}
+
+// Ends its world behind main(), when the main thread's own variables are gone.
+struct LeftOpen {
+  ist_world world;
+  ~LeftOpen() { ::_exit(ist_world_destroy(&world) == IST_OK ? 0 : 3); }
+};
+
+TEST(EndingFailures, AWorldThatAStaticObjectEndsWithAllThatIsOpenInIt) {
+  NEEDS_FAKE_DRIVER();
+  for (const char* const progress : {"0", "1"}) {
+    const Variables variables{{"ISTHMUS_PROGRESS_THREAD", progress}};
+    expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+      constexpr std::size_t kBytes = 300001;
+      static Data onto_host(kBytes);
+      static Buffer& from = *new Buffer(here, kBytes, IST_KIND_CUDA, here.rank);
+      static Buffer& into = *new Buffer(here, kBytes, IST_KIND_CUDA, here.rank);
+      const int other = 1 - here.rank;
+      for (int n = 0; n < 4; ++n)
+        ist_sendrecv(from.get(), kBytes, IST_BYTE, other, kTag, into.get(), kBytes, IST_BYTE, other, kTag, here.comm,
+                     IST_STATUS_IGNORE);
+      std::array<ist_request, 3> requests{};
+      ist_irecv(into.get(), kBytes, IST_BYTE, other, kTag + 1, here.comm, &requests[0]);
+      ist_irecv(ist_host(onto_host.data()), kBytes, IST_BYTE, other, kTag + 1, here.comm, &requests[1]);
+      ist_isend(from.get(), kBytes, IST_BYTE, other, kTag + 2, here.comm, &requests[2]);
+      static LeftOpen left{here.world};
+      std::exit(4);
+      return 0;
+    }));
+  }
 }
 
 // Later ones have all the cells, and their receiver keeps them until the place of the failed one is filled.

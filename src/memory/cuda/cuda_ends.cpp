@@ -135,6 +135,7 @@ void CudaBorrowing::let_go_of_ended() try {
       dropped.push_back(drop(known));
   }
 } catch (const std::bad_alloc&) {
+  return;
 }
 
 }  // namespace ist
