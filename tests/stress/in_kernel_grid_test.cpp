@@ -66,6 +66,9 @@ TEST(InKernelGrids, AndBlocksCountTheSameCallsAndMessages) {
   EXPECT_EQ(0U, wrong.load());
 }
 
+// So long that both blocks of a loaded machine come to the call in that time.
+constexpr std::uint64_t kLongEnough = 2000000000;  // ns
+
 // What one block waits for in vain ends for all of them at the deadline, and the channel alone is not to be used again.
 TEST(InKernelGrids, AreLateTogetherAndThenMeetAsBefore) {
   const Team team(2);
@@ -77,7 +80,7 @@ TEST(InKernelGrids, AreLateTogetherAndThenMeetAsBefore) {
       // The first of two units comes, which block 0 takes: block 1 alone is late.
       if (crew.block == 0) store_relaxed(slot_of(view, 1, 0, 0, 1), packed(number_of(1), 7));
     } else {
-      ended[crew.block] = static_cast<int>(receive(crew, view, 0, 0, mine, 16, 1, 20000000));
+      ended[crew.block] = static_cast<int>(receive(crew, view, 0, 0, mine, 16, 1, kLongEnough));
     }
     wrong += agreed(crew, view, Status::ok, kDeadline) != Status::ok;
     wrong += put_signal(crew, view, mine + 8, mine, 16, mine + 16, 5, Signal::set, 1 - view.pe, kDeadline) != Status::ok;
