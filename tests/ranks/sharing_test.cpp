@@ -132,11 +132,15 @@ TEST_P(Sharing, WhatIsFreedIsClosedThoughNothingFollows) {
   std::this_thread::sleep_for(std::chrono::milliseconds{2500});  // what other tests have left
   EXPECT_EQ(IST_OK, ist_barrier(comm()));
   auto memory = std::make_unique<Memory>(GetParam(), bytes + 128);
+  const int before = open_now();
   EXPECT_TRUE(opened(*memory, {0, bytes}));
-  const int open = open_now();
+  // A pool whose memory never lived long, as that of the tests before, is not worth opening: its bytes go through a block of the library's.
+  if (rank() == 0 && std::string{GetParam()} != "shared_pool") {
+    EXPECT_EQ(before + 1, open_now());
+  }
   if (rank() != 0) memory.reset();
   if (rank() == 0) {
-    EXPECT_EQ(open - 1, comes_to(open - 1)) << "it is still open";
+    EXPECT_EQ(before, comes_to(before)) << "it is still open";
   }
   EXPECT_EQ(IST_OK, ist_barrier(comm()));
 }
