@@ -1,7 +1,7 @@
 // Where the memory of a PE runs out inside a call, no exception comes to the program, which may be of C: the handler of errors is told the call, the PE
 // and why. And calls on much data take little of it. With an argument the usual handler is told, and ends the job.
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
