@@ -207,7 +207,8 @@ Result<DoorCall> DoorCall::connect(const DoorAddress& address, const std::atomic
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&where.data), where.length) != 0) {
     // EAGAIN: the queue is full for the moment.
     if ((errno != EAGAIN && errno != EINTR) || ends || Clock::now() > limit)
-      return Status{IST_ERR_SYSTEM, system_error("connect to the socket of the lender").text() + "; it may have ended"};
+      return Status{errno == ECONNREFUSED ? IST_ERR_PEER_LEFT : IST_ERR_SYSTEM,
+                    system_error("connect to the socket of the lender").text() + "; it may have ended"};
     ::poll(nullptr, 0, 1);
   }
   if (!of_this_user(socket.get())) return Status{IST_ERR_SYSTEM, "the lender's socket belongs to another user"};

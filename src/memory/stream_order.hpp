@@ -44,6 +44,8 @@ class StreamOrder {
   // nobody is setting himself up any more who might wait for it (guests.hpp).
   virtual void use_streams() = 0;
   virtual bool settled() = 0;
+  // From now on kernels of the program may wait for other ranks, of which nobody hears when they are over.
+  virtual void let_kernels_wait() = 0;
   // The bytes, of which there may be none, and then the word: who sees it sees the bytes, and what the stream did before. `own`: memory of the
   // device whose stream it is; the rest may be another's.
   virtual Status put_signal_in(std::uint64_t stream, const Piece& own, const StreamPut& put) = 0;

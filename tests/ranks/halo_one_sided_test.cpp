@@ -111,7 +111,7 @@ void play_uneven(ist_kind kind, int much) {
   if (testing::Test::HasFailure()) return;
   // Of what rank 0 takes to copy all; once is enough, and other programs may hold a rank up. All ranks find the same.
   double best = 2;
-  for (int turn = 0; turn < 12 && best > 0.5; ++turn) {
+  for (int turn = 0; turn < 60 && best > 0.8; ++turn) {
     IST_OK_OR_FAIL(ist_halo_pack(halo));
     IST_OK_OR_FAIL(ist_barrier(comm()));
     // The clock is the host's, and so the same for all ranks.

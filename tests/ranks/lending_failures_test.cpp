@@ -1,5 +1,7 @@
 // One copy between page-locked memory and another rank's device that fails: at its start, and the message goes through the ring; or
 // later, and it is the error of whoever copied, and where that is the sender of both. The next message arrives.
+#include <isthmus/heap.h>
+
 #include <csignal>
 
 #include "broken_driver.hpp"
@@ -191,6 +193,34 @@ TEST(LendingFailures, AreNoneWhereMemoryIsFreedAndNothingFollows) {
     std::this_thread::sleep_for(std::chrono::milliseconds{2500});
     check.that(here.rank == 1 || allocations() == before, "what is not freed stays open");
     check.that(carry(here, check, kept.get()) == IST_CARRIER_DEVICE, "and is used");
+    return check.wrong();
+  }));
+}
+
+// A handle is closed when the device is done with all, also with a kernel that waits for another rank, which may wait for a launch of this one:
+// such memory stays open until more is lent.
+TEST(LendingFailures, AreNoneWhereKernelsMayWaitForOtherRanks) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    ist_heap heap = IST_HEAP_NULL;
+    ist_team_view view{};
+    check.ok(ist_heap_create(here.comm, IST_KIND_CUDA, here.rank, 1 << 20, 0, &heap), "heap");
+    check.ok(ist_heap_view(heap, &view), "view");
+    const Buffer kept(here, kBytes, IST_KIND_CUDA, here.rank);
+    auto freed = std::make_unique<Buffer>(here, kBytes, IST_KIND_CUDA, here.rank);
+    open_by_messages(here, check, kept);
+    const int before = allocations();
+    open_by_messages(here, check, *freed);
+    if (here.rank == 1) freed.reset();
+    check.ok(ist_barrier(here.comm), "freed");
+    std::this_thread::sleep_for(std::chrono::milliseconds{3500});
+    check.that(here.rank == 1 || allocations() == before + 1, "nothing is closed beside kernels that may wait");
+    const Buffer more(here, kBytes, IST_KIND_CUDA, here.rank);
+    open_by_messages(here, check, more);
+    if (here.rank == 0)
+      check.that(come_down_to(before + 2), "what is lent next brings it along");  // this one and its mapping are new
+    check.ok(ist_heap_destroy(&heap), "heap");
     return check.wrong();
   }));
 }

@@ -79,17 +79,30 @@ class OneSided : public Way {
   Status start() override {
     ++step_;
     Status outcome;
-    std::list<Served> served;
     for (const Neighbour& to : neighbours_)
-      if (outcome.ok()) outcome = outcome_of([&] { return put(to, served); });
-    for (Served& each : served) {
-      const Status ended = cells_->service_for(Pe{each.to.lane->rank})->end(each.batch);
-      if (ended.ok()) set(each.to, step_);
+      if (outcome.ok()) outcome = outcome_of([&] { return put(to); });
+    bool cut_short = false;  // where memory runs out, answers may still come
+    const auto end = [&](const auto& what) {
+      const Status ended = outcome_of([&] {
+        cut_short = true;
+        Status its = what();
+        cut_short = false;
+        return its;
+      });
       if (outcome.ok()) outcome = ended;
+      return ended.ok();
+    };
+    bool kept = false;
+    for (auto each = served_.begin(); each != served_.end();) {
+      PartService& service = *cells_->service_for(Pe{each->to.lane->rank});
+      if (end([&] { return service.end(each->batch); }) && each->whole) set(each->to, step_);
+      kept |= cut_short;
+      each = each->batch.asked.empty() ? served_.erase(each) : std::next(each);
     }
-    if (const Status over = cells_->quiet(); outcome.ok()) outcome = over;
-    told_ = std::any_of(neighbours_.begin(), neighbours_.end(),
-                        [&](const Neighbour& to) { return outcome.ok() || last_told(to) == step_; });
+    end([&] { return cells_->quiet(); });
+    kept |= cut_short;
+    told_ = kept || std::any_of(neighbours_.begin(), neighbours_.end(),
+                                [&](const Neighbour& to) { return outcome.ok() || last_told(to) == step_; });
     if (!outcome.ok() && !told_) --step_;
     return outcome;
   }
@@ -151,6 +164,7 @@ class OneSided : public Way {
   struct Served {
     const Neighbour& to;
     PartService::Batch batch;
+    bool whole = false;  // all of them are asked for
   };
 
   std::int64_t half() const { return static_cast<std::int64_t>(step_ % 2); }
@@ -175,7 +189,7 @@ class OneSided : public Way {
   }
 
   // The flag follows at once, or when quiet() or the service has the copy over.
-  Status put(const Neighbour& to, std::list<Served>& served) {
+  Status put(const Neighbour& to) {
     const Bytes size{static_cast<std::uint64_t>(to.lane->out_bytes)};
     const ist_buffer source =
         ist_buffer_ready(buffer_of(out_.part(Offset{static_cast<std::uint64_t>(to.lane->out_at)}, size)));
@@ -185,10 +199,10 @@ class OneSided : public Way {
       if (!place.ok()) return place.status();
       const auto near = world_.kinds().resolve(source, size);
       if (!near.ok()) return near.status();
-      Served& mine = served.emplace_back(Served{to, {}});
-      const Status asked = service->put({place->pe, place->offset}, *near, nullptr, {false, &mine.batch});
-      if (!asked.ok()) served.pop_back();
-      return asked;
+      Served& mine = served_.emplace_back(Served{to, {}});
+      IST_TRY(service->put({place->pe, place->offset}, *near, nullptr, {false, &mine.batch}));
+      mine.whole = true;
+      return {};
     }
     bool goes_on = false;
     IST_TRY(copy(*cells_, ist::Direction::put, there, source, Completes::at_quiet, [&](Transfer rest) {
@@ -253,6 +267,7 @@ class OneSided : public Way {
   std::byte *base_ = nullptr, *flags_ = nullptr;
   std::int64_t half_ = 0;  // bytes
   std::vector<Neighbour> neighbours_;
+  std::list<Served> served_;  // those that are not over outlive their start
   std::uint64_t step_ = 0;
   bool told_ = false;  // of the exchange that is under way
   Piece out_;

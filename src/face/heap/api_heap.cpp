@@ -209,7 +209,7 @@ int ist_heap_view(ist_heap heap, ist_team_view* view) try {
     IST_TRY(in.has_addresses());
     IST_TRY(in.kernels_change_words());
     in.memory().fill(*view);
-    view->abort_word = in.abort_word();
+    view->abort_word = in.abort_word_for_kernels();
     return {};
   });
 } catch (...) {

@@ -153,7 +153,7 @@ Status DeviceView::fill(const CollectiveHeap& heap, int device, ist_device_view&
   IST_TRY(choose_device(memory, device));
   view = {};
   memory.fill(view.team);
-  view.team.abort_word = heap.abort_word();
+  view.team.abort_word = heap.abort_word_for_kernels();
   if (!heap.on_host()) return tell_words(heap, view);
   IST_TRY(make_room());
   for (Stretch& stretch : stretches_) IST_TRY(pin(memory, stretch));

@@ -5,6 +5,7 @@
 #include "base/pause.hpp"
 #include "face/message/world.hpp"
 #include "heap/word.hpp"
+#include "memory/stream_order.hpp"
 #include "path/shm/doorbell.hpp"
 
 namespace ist {
@@ -42,6 +43,12 @@ Status Team::make_abort_page(KindId kind) {
 const volatile std::uint32_t* Team::abort_word() const {
   if (abort_page_.empty()) return engine().parts().board.abort_word();
   return reinterpret_cast<const volatile std::uint32_t*>(abort_page_.data());
+}
+
+const volatile std::uint32_t* Team::abort_word_for_kernels() const {
+  MemoryKind* const cuda = world_.kinds().find(KindId::cuda);
+  if (StreamOrder* const order = cuda != nullptr ? cuda->stream_order() : nullptr) order->let_kernels_wait();
+  return abort_word();
 }
 
 void Team::look_at_board() {

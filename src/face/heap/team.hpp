@@ -49,6 +49,8 @@ class Team {
   Status wait(const Ready& ready, const Lost& lost);
   // For views: code on a device has to be able to read it.
   const volatile std::uint32_t* abort_word() const;
+  // The same, told to the kinds: kernels that have it may wait for other ranks.
+  const volatile std::uint32_t* abort_word_for_kernels() const;
   // In the watcher's thread.
   virtual void look_at_board();
   // Somebody died, or all other PEs have left.

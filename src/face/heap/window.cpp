@@ -297,7 +297,7 @@ void Window::fill(ist_window_view& view) const {
   view = {};
   view.pe = pe();
   view.pes = pes();
-  view.abort_word = abort_word();
+  view.abort_word = abort_word_for_kernels();
   for (std::size_t pe = 0; pe < parts_.size(); ++pe) {
     view.bytes[pe] = parts_[pe].bytes.value;
     view.base[pe] = reinterpret_cast<unsigned char*>(parts_[pe].base);

@@ -333,7 +333,7 @@ void CudaBorrowing::work() {
 // Where the lender has ended, or has freed the memory right after its first message, nothing is wrong.
 void CudaBorrowing::say_refused(const Order& order, const Status& why) const {
   if (ends_) return;
-  const bool gone = why.code() == IST_ERR_SYSTEM || why.code() == IST_ERR_HANDLE;
+  const bool gone = why.code() == IST_ERR_PEER_LEFT || why.code() == IST_ERR_SYSTEM || why.code() == IST_ERR_HANDLE;
   log::once(gone ? log::Level::info : log::Level::warning, gone ? "memory that has ended" : "memory that cannot be opened",
             "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
                 std::to_string(order.key.context->device) + " go through host memory, which is slower: " + why.text() +

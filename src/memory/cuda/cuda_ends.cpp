@@ -88,7 +88,9 @@ std::vector<CudaBorrowing::Idle> CudaBorrowing::idle() {
     if (at == mappings_.end()) at = mappings_.begin();
     const auto& [key, mapping] = *at;
     asked_to_ = key;
-    const bool kept = mapping.state != Mapping::State::mapped || mapping.keepers > 0;
+    // The driver closes a handle when the device is done, and holds up all launches meanwhile, for which a kernel may wait. With the next loan, then.
+    const auto stays = [&] { return mapping.memory->way == Loan::Way::handle && quiet_.kernels_may_wait(); };
+    const bool kept = mapping.state != Mapping::State::mapped || mapping.keepers > 0 || stays();
     if (!kept && mapping.used <= idle_since_) found.push_back({key, mapping.ordered, mapping.door, mapping.borrower});
   }
   idle_since_ = borrows_;
@@ -99,7 +101,7 @@ std::vector<CudaBorrowing::Idle> CudaBorrowing::idle() {
 void CudaBorrowing::ask_lender(std::span<Idle> of_one) const {
   auto call = DoorCall::connect(of_one.front().door, ends_);
   if (!call.ok()) {
-    for (Idle& one : of_one) one.ended = true;
+    for (Idle& one : of_one) one.ended = call.status().code() == IST_ERR_PEER_LEFT;
     return;
   }
   for (std::size_t at = 0; at < of_one.size(); at += EndQuestion::kMost) {

@@ -203,7 +203,8 @@ Status CudaLinks::try_with_lender(CudaContext& context, const Loan& loan, const 
   if (!found.ok()) return found;
   const auto verdict = call->ask(door_note(DoorSubject::written, mine));
   // Of a lender that ended meanwhile nothing was learnt.
-  tried = verdict.ok() || verdict.status().code() != IST_ERR_SYSTEM;
+  const Code code = verdict.ok() ? IST_OK : verdict.status().code();
+  tried = code != IST_ERR_SYSTEM && code != IST_ERR_PEER_LEFT;
   return verdict.status();
 }
 

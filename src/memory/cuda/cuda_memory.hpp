@@ -105,6 +105,7 @@ class CudaKind : public MemoryKind,
   bool captures(std::uint64_t stream, const Piece& own) override;
   void use_streams() override { quiet_.use_streams(); }
   bool settled() override { return quiet_.settled(); }
+  void let_kernels_wait() override { quiet_.let_kernels_wait(); }
   Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) override;
   Status put_signal_in(std::uint64_t stream, const Piece& own, const StreamPut& put) override;
   Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) override;

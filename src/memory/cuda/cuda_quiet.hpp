@@ -53,6 +53,9 @@ class CudaQuiet {
   }
   // It becomes part of a graph, which nobody tells when it is launched: nothing is let go of any more until finish().
   void captured() { captured_.store(true); }
+  // Kernels of the program itself may wait for other ranks. They are not watched: what need not be let go of at all, as what nobody has asked for, stays.
+  void let_kernels_wait() { kernels_wait_.store(true); }
+  bool kernels_may_wait() const { return kernels_wait_.load(); }
   // Another library sets itself up while somebody holds this: that waits for devices, too, as long as it likes. Null: streams of this process
   // may wait for other ranks, now or at any time.
   std::shared_ptr<void> begin_setup();
@@ -76,6 +79,7 @@ class CudaQuiet {
   std::shared_mutex putting_;
   std::atomic<std::uint64_t> put_{0};
   std::atomic<bool> captured_{false};
+  std::atomic<bool> kernels_wait_{false};
   std::mutex sources_mutex_;
   std::vector<Source*> sources_;
   std::mutex mutex_;  // guards what follows
