@@ -21,6 +21,15 @@ constexpr std::size_t kWord = 1000;
 bool counts() { return DRIVER(fake_cuda_calls) != nullptr; }
 std::uint64_t calls(const char* name) { return counts() ? DRIVER(fake_cuda_calls)(name) : 0; }
 std::uint64_t closings() { return calls("cuIpcCloseMemHandle"); }
+// Of rank 1, soon, and more than there were.
+void expect_closing(std::uint64_t before) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+  while (rank() == 1 && counts() && closings() == before && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  if (rank() == 1 && counts()) {
+    EXPECT_LT(before, closings()) << "nothing was closed once the stream had gone on";
+  }
+}
 
 // Ranks that wait for each other for ever end, and the test fails.
 class Soon {
@@ -116,12 +125,7 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
     }
     together();
     send_word(stream, word, n);
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
-    while (rank() == 1 && counts() && closings() == before && std::chrono::steady_clock::now() < patience)
-      std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    if (rank() == 1 && counts()) {
-      EXPECT_LT(before, closings()) << "nothing was closed once the stream had gone on";
-    }
+    expect_closing(before);
     together();
   }
   EXPECT_EQ(IST_OK, ist_unregister(world(), locked.data())) << ist_error_text();
@@ -150,12 +154,7 @@ TEST(WaitingStreams, WhatIsFreedBesideOneIsClosedWhenTheStreamHasGoneOn) {
   }
   together();
   send_word(stream, word, 51);
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
-  while (rank() == 1 && counts() && closings() == before && std::chrono::steady_clock::now() < patience)
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  if (rank() == 1 && counts()) {
-    EXPECT_LT(before, closings()) << "nothing was closed once the stream had gone on";
-  }
+  expect_closing(before);
   together();
 }
 

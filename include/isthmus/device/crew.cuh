@@ -155,8 +155,8 @@ class Gathering {
     Control& own = control_of(view_, view_.pe);
     Waiter waiter(view_, times(kForBlocks));
     bool whole = true;
-    // One that was given up stays so, for blocks that come late as for all others.
-    if (const std::uint64_t before = load_relaxed(&own.gone); crew_.thread == 0 && number_in(before) >= number_) {
+    // One that was given up stays so, for blocks that come late as for all others: no thread waits for them. The block has met since that was said.
+    if (const std::uint64_t before = load_relaxed(&own.gone); number_in(before) >= number_) {
       whole = false;
       status = status_in(before);
     }
