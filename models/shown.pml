@@ -1,11 +1,13 @@
 /* Bytes that a receiver copies from where they lie (src/memory/host/shared_heap.hpp, Engine::end_offer, ShmLink::read_peer): a sender that
  * sends from one buffer again and again, and may give a send up at any time, as when its world ends; a receiver that comes late.
  *
- * Sends share words: another one may take this one's at any time. What the receiver believes must be the message, all of it; what it does
- * not believe goes another way.
+ * A send that is given up before it is answered is counted. Who finds behind the copy that the count is what it was as the send was
+ * announced believes what it copied; otherwise the word tells. Answered ones are neither counted nor hidden: nobody looks any more.
+ * Sends share words, and the pair's sends the count: another one may take the word at any time, or be given up. What the receiver believes
+ * must be the message, all of it; what it does not believe goes another way.
  * Spin keeps every step in its order. What keeps them so on a processor: the envelope is published by a release and taken by an acquire,
- * so that bytes and word are there; a fence between the copy and the look at the word; and one between hiding and whatever the program
- * writes next (SharedHeap::hide). */
+ * so that bytes, word and count are there; a fence between the copy and the looks at count and word; and those between hiding and counting,
+ * and whatever the program writes next (SharedHeap::hide, ShmLink::withdraw_offer). */
 #ifndef TOTAL
 #define TOTAL 4 /* sends */
 #endif
@@ -13,7 +15,8 @@
 
 byte data[2]; /* the buffer */
 byte word;
-chan envelopes = [TOTAL] of { byte };
+byte withdrawn;
+chan envelopes = [TOTAL] of { byte, byte }; /* the send, and how many were withdrawn before */
 byte taken;
 
 inline hide(me) {
@@ -34,30 +37,48 @@ inline fill(me) {
   data[1] = me
 }
 
+inline withdraw() {
+#ifndef NO_GUARD_WITHDRAW
+  atomic { withdrawn++ } /* by this rank alone: the world's lock */
+#else
+  skip
+#endif
+}
+
 proctype sender() {
   byte me = 1;
+  bool answered = true; /* the last one */
   do
   :: me <= TOTAL ->
-#ifndef NO_GUARD_HIDE_FIRST
      fill(me);
-     word = me;
-     envelopes!me;
-     if
-     :: taken == me
-     :: true /* given up */
-     fi;
-     hide(me);
-#else
-     fill(me);
-     if
-     :: me > 1 -> hide(me - 1) /* only when the buffer is used again already */
+#ifdef NO_GUARD_HIDE_FIRST
+     if /* only when the buffer is used again already */
+     :: !answered -> hide(me - 1)
      :: else
      fi;
-     word = me;
-     envelopes!me;
+#endif
+#ifdef NO_GUARD_WITHDRAW_FIRST
      if
-     :: taken == me
-     :: true
+     :: !answered -> withdraw()
+     :: else
+     fi;
+#endif
+     word = me;
+     envelopes!me,withdrawn;
+     if
+     :: taken == me -> answered = true
+     :: answered = false /* given up */
+     fi;
+#ifndef NO_GUARD_HIDE_FIRST
+     if
+     :: !answered -> hide(me)
+     :: else
+     fi;
+#endif
+#ifndef NO_GUARD_WITHDRAW_FIRST
+     if
+     :: !answered -> withdraw()
+     :: else
      fi;
 #endif
      me++
@@ -65,42 +86,61 @@ proctype sender() {
   od
 }
 
-/* Another send, with the same word */
+/* Another send, with the same word, that may be given up */
 proctype other() {
   if
   :: true -> word = OTHER
+  :: true
+  fi;
+  if
+  :: true -> withdraw()
   :: true
   fi
 }
 
 proctype receiver() {
-  byte me, first, second, found;
+  byte me, before, first, second, found, count;
   do
-  :: envelopes?me ->
+  :: envelopes?me,before ->
+#ifdef NO_GUARD_COUNT_LAST
+     count = withdrawn;
+#endif
+#ifdef NO_GUARD_LOOK_LAST
+     found = word;
+#endif
+     first = data[0];
+     second = data[1];
+#ifndef NO_GUARD_COUNT_LAST
+     count = withdrawn;
+#endif
 #ifndef NO_GUARD_LOOK_LAST
-     first = data[0];
-     second = data[1];
      found = word;
-#else
-     found = word;
-     first = data[0];
-     second = data[1];
 #endif
      if
-#ifdef NO_GUARD_LOOK
-     :: true ->
+#ifndef NO_GUARD_COUNT
+     :: count == before ->
 #else
-#ifndef NO_GUARD_OWN_NUMBER
-     :: found == me ->
-#else
-     :: found != 0 ->
-#endif
+     :: count >= before ->
 #endif
         assert(first == me && second == me);
         taken = me
-     :: else
+     :: else ->
+        if
+#ifdef NO_GUARD_LOOK
+        :: true ->
+#else
+#ifndef NO_GUARD_OWN_NUMBER
+        :: found == me ->
+#else
+        :: found != 0 ->
+#endif
+#endif
+           assert(first == me && second == me);
+           taken = me
+        :: else
+        fi
      fi;
-     first = 0; second = 0; found = 0
+     first = 0; second = 0; found = 0; count = 0; before = 0
   :: timeout -> break
   od
 }

@@ -6,6 +6,7 @@
 // Errors         : none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -66,7 +67,7 @@ struct Envelope {
       0;  // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows, kEnvelopeTakesForms, kEnvelopeInvited; kEnvelopeSeen
   std::uint64_t bytes = 0;        // length of the message
   std::uint32_t sender_op = 0;    // announce, clear, taken, lend, ring_lost, withdraw; mailed, mailbox
-  std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox
+  std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox; in announce see Offer::withdrawn
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
 
@@ -79,14 +80,20 @@ struct AnnouncedAs {
 inline AnnouncedAs announced_as(const Envelope& envelope) { return {envelope.sender_op, envelope.sequence}; }
 
 // The payload of an announcement whose bytes lie in host memory: the receiver may read them there, as long as `value` stands
-// at `word`. Both are addresses in the sender's process. A send that ends, however it does, clears the word before the buffer
-// is given back, so that whoever finds the value after reading has read the message and nothing else.
+// at `word`. Both are addresses in the sender's process. A send that ends before it is answered clears the word, and counts as withdrawn,
+// before the buffer is given back: whoever after reading finds that nothing was withdrawn meanwhile, or else the value, has read the
+// message and nothing else.
 struct Offer {
+  // The sender has withdrawn so many that they are not counted any more, or the count did not come: the word tells.
+  static constexpr std::uint32_t kNotCounted = ~std::uint32_t{0};
   std::uint64_t address = 0;
   std::uint64_t word = 0;
   std::uint64_t value = 0;  // 0: nothing is offered
+  // Of the pair's offers, before this one was made. It travels as the announcement's receiver_op.
+  std::uint32_t withdrawn = kNotCounted;
 };
-static_assert(sizeof(Offer) == 24 && std::is_trivially_copyable_v<Offer>);
+inline constexpr std::uint32_t kOfferPayload = 24;
+static_assert(offsetof(Offer, withdrawn) == kOfferPayload && std::is_trivially_copyable_v<Offer>);
 
 // Says where the bytes of one ring slot belong.
 struct SlotHeader {

@@ -74,6 +74,9 @@ class Link {
   virtual Result<SlotRingReader*> incoming() = 0;
   // From now on the peer can copy what lies in this process's SharedHeap, if it wants to; false: it cannot.
   virtual bool show_heap() { return false; }
+  // Of offers to the peer (Offer): how many were withdrawn so far, and one more, before its bytes are written again.
+  virtual std::uint32_t offers_withdrawn() const { return Offer::kNotCounted; }
+  virtual void withdraw_offer() {}
   // Does the peer's heap, which can be seen, hold so many bytes from where the offer says?
   virtual bool sees(const Offer&, Bytes) { return false; }
   // Can read_peer() copy from the peer's own memory by a call of the system? Asked for the first time, it tries.

@@ -74,9 +74,11 @@ inline bool is_plain(const Operation& operation, const Envelope& envelope, std::
 }
 
 // What came with an announcement.
-inline Offer offer_in(std::span<const std::byte> payload) {
+inline Offer offer_in(const Envelope& announcement, std::span<const std::byte> payload) {
   Offer offer;
-  if (payload.size() == sizeof offer) std::memcpy(&offer, payload.data(), sizeof offer);
+  if (payload.size() != kOfferPayload) return offer;
+  std::memcpy(static_cast<void*>(&offer), payload.data(), kOfferPayload);
+  offer.withdrawn = announcement.receiver_op;
   return offer;
 }
 

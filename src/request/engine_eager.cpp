@@ -33,7 +33,7 @@ std::optional<std::uint32_t> Engine::meet(Path& path, const Arrival& arrival) tr
     return take_place(arrival), std::nullopt;
   // Its descriptor is taken now, whenever the message is: of those under way a system has only so many for a user.
   if (arrival.envelope.type == EnvelopeType::announce)
-    peer(arrival.source).link->sees(offer_in(arrival.payload), Bytes{arrival.envelope.bytes});
+    peer(arrival.source).link->sees(offer_in(arrival.envelope, arrival.payload), Bytes{arrival.envelope.bytes});
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
   if (!wire && awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival), std::nullopt;
   if (!wire) {
@@ -69,7 +69,7 @@ void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival)
     set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_MAILBOX);
     mail_->receive(operation, index, arrival.envelope);
   } else if (arrival.envelope.type == EnvelopeType::announce) {
-    receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.payload)});
+    receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.envelope, arrival.payload)});
   } else {
     set_outcome(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     receive_eager(operation, index, path, arrival);
@@ -142,7 +142,8 @@ void Engine::ask_to_announce(PeerState& from, Bytes size) try {
 void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected& message) {
   if (types_) compare_types(operation, message.source, message.envelope, message.types);
   if (message.envelope.type == EnvelopeType::announce)
-    return receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
+    return receive_announced(operation, index,
+                             {message.source, message.envelope, offer_in(message.envelope, message.bytes)});
   if (message.envelope.type == EnvelopeType::mailed) {
     set_outcome(operation, message.source, message.envelope, IST_CARRIER_MAILBOX);
     return mail_->receive(operation, index, message.envelope);

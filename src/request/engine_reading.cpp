@@ -17,13 +17,13 @@ constexpr std::uint64_t kAtOnce = 512 << 10;
 // Can this receiver copy the announced bytes at once, all of them, from memory that it shares with the sender?
 bool Engine::is_shown(const PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, Bytes room) {
   return envelope.type == EnvelopeType::announce && envelope.flags == 0 && envelope.bytes <= std::min(room.value, kAtOnce) &&
-         from.link->sees(offer_in(payload), Bytes{envelope.bytes});
+         from.link->sees(offer_in(envelope, payload), Bytes{envelope.bytes});
 }
 
 // False: it is shown no more, and what was copied may be anything; or there is no memory for the answer, and the longer way is to come to it.
 bool Engine::copy_shown(PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, std::byte* to) {
   const Bytes bytes{envelope.bytes};
-  const auto copied = from.link->read_peer(to, offer_in(payload), Offset{}, bytes);
+  const auto copied = from.link->read_peer(to, offer_in(envelope, payload), Offset{}, bytes);
   if (!copied.ok() || !*copied) return false;
   Envelope taken;
   taken.type = EnvelopeType::taken;
@@ -92,13 +92,15 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   return true;
 }
 
-// Before the caller may use the buffer again. An exchange, not a store: what the caller writes next must not be seen before
-// it, and a store alone would let it on processors that reorder stores.
+// Before the caller may use the buffer again. Once it is answered nobody reads the bytes any more, nor the word.
 void Engine::end_offer(Operation& operation) {
-  const std::uint64_t id = std::atomic_ref(operation.offered).exchange(0);
+  const std::uint64_t id = operation.offered;
   if (id == 0) return;
   --offers_;
+  std::atomic_ref(operation.offered).store(0, std::memory_order_relaxed);
+  if (operation.answered) return;
   heap_->hide(id);
+  peer(operation.peer).link->withdraw_offer();
 }
 
 }  // namespace ist

@@ -192,8 +192,10 @@ bool Engine::announce(Operation& operation, std::uint32_t index) {
   operation.offered = operations_.id_of(index).value;
   const std::uint64_t word =
       operation.shown ? heap_->show(operation.offered) : reinterpret_cast<std::uint64_t>(&operation.offered);
-  const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()), word, operation.offered};
-  return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}));
+  const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()), word, operation.offered,
+                    link.offers_withdrawn()};
+  operation.envelope.receiver_op = offer.withdrawn;
+  return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}).first(kOfferPayload));
 }
 
 Envelope Engine::clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes) {
@@ -224,6 +226,7 @@ void Engine::on_clear(const Arrival& arrival) {
     peer(arrival.source).lends = loan.allocation != 0 && loan.part == 0;
   }
   if (operation->shown) peer(arrival.source).takes_shown = false;
+  operation->answered = true;
   const std::uint32_t index = clear.sender_op & 0xfffff;
   if (clear.bytes == 0) return finish(*operation, index, {});
   state::Cleared cleared{clear.receiver_op,
@@ -251,6 +254,7 @@ void Engine::on_taken(const Arrival& arrival) {
     return;
   operation->outcome.carrier = operation->piece.kind == KindId::host ? IST_CARRIER_DIRECT : IST_CARRIER_DEVICE;
   if (operation->shown) peer(arrival.source).takes_shown = (arrival.envelope.flags & kEnvelopeSeen) != 0;
+  operation->answered = true;
   finish(*operation, arrival.envelope.sender_op & 0xfffff, {});
 }
 

@@ -219,6 +219,7 @@ struct Operation {
   State state;
   std::uint32_t wire = 0;  // its id, as it travels
   bool sends = false;
+  bool answered = false;         // a send whose receiver reads the offered bytes no more
   bool active = false;           // in the engine's list of operations that are stepped
   bool released = false;         // nobody will ask for the outcome
   bool message = false;          // claimed by a matched probe, not yet received
@@ -259,7 +260,7 @@ struct Operation {
   // piece, and a send its envelope.
   void clear() {
     wire = parent = step = 0;
-    sends = active = released = message = timed = shown = still_read = stays_eager = unsaid = lent = false;
+    sends = answered = active = released = message = timed = shown = still_read = stays_eager = unsaid = lent = false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;

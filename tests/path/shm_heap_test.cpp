@@ -40,6 +40,23 @@ TEST(ShmHeap, WhatLiesInAHeapIsSeenOnceItsOwnerHasShownIt) {
   EXPECT_FALSE(link.read_peer(&first, shown.offer, Offset{}, Bytes{1}).value());
 }
 
+TEST(ShmHeap, TheWordIsAskedWhereSomethingWasWithdrawnSince) {
+  TestWorld world(2);
+  Link& link = world.link(0, 1);
+  Link& offering = world.link(1, 0);
+  Shown shown(world, 5000);
+  EXPECT_TRUE(offering.show_heap());
+  shown.offer.withdrawn = offering.offers_withdrawn();
+  std::vector<std::byte> found(5000);
+  const auto is_believed = [&] { return link.read_peer(found.data(), shown.offer, Offset{}, Bytes{5000}).value(); };
+  EXPECT_TRUE(is_believed());
+  EXPECT_EQ(shown.bytes, found);
+  offering.withdraw_offer();
+  EXPECT_TRUE(is_believed()) << "another offer";
+  world.heap(1).hide(Shown::kId);
+  EXPECT_FALSE(is_believed());
+}
+
 TEST(ShmHeap, OutsideOfAHeapNothingIsSeen) {
   TestWorld world(2);
   Link& link = world.link(0, 1);

@@ -229,6 +229,36 @@ TEST(ShmPath, WhatIsOfferedNoMoreIsNotTakenForTheMessage) {
   EXPECT_TRUE(link.reads_peer()) << "nothing is wrong with the way";
 }
 
+// Nothing was withdrawn since: the word is not asked. Something was: it tells, of this offer.
+TEST(ShmPath, TheWordIsAskedWhereSomethingWasWithdrawnSince) {
+  TestWorld world(2);
+  Link& link = world.link(0, 1);
+  Link& offering = world.link(1, 0);
+  if (!link.reads_peer()) GTEST_SKIP() << not_read();
+  Offered offered{random_bytes(10000)};
+  Offer offer = offered.offer();
+  const auto is_believed = [&] {
+    std::vector<std::byte> found(10000);
+    const bool believed = link.read_peer(found.data(), offer, Offset{}, Bytes{10000}).value();
+    EXPECT_EQ(offered.bytes, found);
+    return believed;
+  };
+  offer.withdrawn = offering.offers_withdrawn();
+  EXPECT_EQ(0U, offer.withdrawn);
+  offer.word = 4096;  // nothing that could be asked is there
+  EXPECT_TRUE(is_believed());
+  world.link(0, 1).withdraw_offer();
+  EXPECT_TRUE(is_believed()) << "what the other one offers is counted apart";
+  offer.word = offered.offer().word;
+  offering.withdraw_offer();
+  EXPECT_EQ(1U, offering.offers_withdrawn());
+  EXPECT_TRUE(is_believed()) << "another offer";
+  offered.word = 0;
+  EXPECT_FALSE(is_believed());
+  offer.withdrawn = offering.offers_withdrawn();
+  EXPECT_TRUE(is_believed()) << "an offer that was made afterwards";
+}
+
 TEST(ShmPath, AfterMemoryThatCannotBeReadNoneIsReadAnyMore) {
   TestWorld world(2);
   Link& link = world.link(0, 1);

@@ -8,7 +8,7 @@
 // The file is as long as the heap may become, and takes memory only where somebody has written. What is freed goes back to the system;
 // in a process that its owner has forked nothing is, since both have the same file.
 // Its first page has words that say which sends still show their bytes: a reader that finds the number of a send there after copying has
-// copied that message and nothing else. Sends share words; of two that do so the later one is believed, and the other goes another way.
+// copied that message and nothing else; it need not look while its link knows that no send of the pair was withdrawn. Sends share words; of two that do so the later one is believed, and the other goes another way.
 // Model: models/shown.pml.
 #pragma once
 

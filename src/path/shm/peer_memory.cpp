@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <string>
 
@@ -56,26 +55,19 @@ Result<PeerMemory> PeerMemory::open(int process, const Proof& proof) {
         "it runs in another process namespace; start all ranks in one container, or with the same one (docker run --pid)"};
   const PeerMemory peer{process};
   std::uint64_t found = 0;
-  if (const Status seen = peer.read({}, 0, found, proof.address); !seen.ok())
+  if (const Status seen = peer.read(std::as_writable_bytes(std::span{&found, 1}), proof.address); !seen.ok())
     return Status{seen.code(), seen.text() + "; " + kRemedy};
   if (found != proof.value) return Status{IST_ERR_SYSTEM, "process " + std::to_string(process) + " is another one"};
   return peer;
 }
 
-// Both in one call, which copies its parts one after the other.
-Status PeerMemory::read(std::span<std::byte> into, std::uint64_t address, std::uint64_t& word,
-                        std::uint64_t word_address) const {
-  std::size_t done = 0;
-  while (done < into.size() + sizeof word) {
-    // A call that stopped early stopped between the parts or within the bytes; a word is never read in two.
-    const std::size_t left = into.size() - done;
-    const std::array<iovec, 2> here{{{into.data() + done, left}, {&word, sizeof word}}};
-    const std::array<iovec, 2> there{
-        {{reinterpret_cast<void*>(address + done), left}, {reinterpret_cast<void*>(word_address), sizeof word}}};
-    const ssize_t moved = ::process_vm_readv(process_, here.data(), here.size(), there.data(), there.size(), 0);
+Status PeerMemory::read(std::span<std::byte> into, std::uint64_t address) const {
+  for (std::size_t done = 0; done < into.size();) {
+    const iovec here{into.data() + done, into.size() - done};
+    const iovec there{reinterpret_cast<void*>(address + done), into.size() - done};
+    const ssize_t moved = ::process_vm_readv(process_, &here, 1, &there, 1, 0);
     if (moved <= 0) return system_error("process_vm_readv from process " + std::to_string(process_));
     done += static_cast<std::size_t>(moved);
-    if (done > into.size() && done < into.size() + sizeof word) done = into.size();
   }
   return {};
 }

@@ -2,7 +2,7 @@
 //
 // Who calls this : shm_link; `isthmus info`.
 // Threads        : the path's one thread.
-// Ownership      : none; the peer may give its memory back at any time, and the word that is read last tells.
+// Ownership      : none; the peer may give its memory back at any time, and what is asked behind a read tells.
 // Errors         : why the system does not let us, or could not; nothing of it is fatal: rings carry everything.
 #pragma once
 
@@ -26,8 +26,9 @@ class PeerMemory {
   // Does this system let a process read the memory of another one of the same user that is not its child? Tried with two
   // processes that are started for it.
   static Status possible();
-  // Fills `into`, and then `word`: the word is no older than any byte of the rest.
-  Status read(std::span<std::byte> into, std::uint64_t address, std::uint64_t& word, std::uint64_t word_address) const;
+  // Whether it is still what the peer offered is to be asked behind it. That the number is another process's by now is not found; it
+  // takes an end of the peer that nobody has noticed yet, and all other numbers of processes given out meanwhile.
+  Status read(std::span<std::byte> into, std::uint64_t address) const;
 
  private:
   explicit PeerMemory(int process) : process_(process) {}

@@ -39,6 +39,7 @@ struct PairShared {
   alignas(128) std::atomic<std::uint64_t> consumed;    // PairConsumed; written by the owner
   alignas(128) std::atomic<std::uint32_t> rings_made;  // counted by the sender once it has sent the ring's descriptor
   std::atomic<std::uint32_t> heap_shown;               // written once it has sent that of its heap
+  std::atomic<std::uint32_t> withdrawn;                // of the sender's offers (Offer::withdrawn), counted by it
   InvitationBoard invitation;                          // of the owner's, to the sender
 };
 
@@ -46,7 +47,7 @@ class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 13;
+    static constexpr std::uint32_t kVersion = 14;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;

@@ -239,19 +239,37 @@ bool ShmLink::reads_peer() {
   return false;
 }
 
+// Guards WITHDRAW, WITHDRAW_FIRST: what the caller writes next must not be seen before this, for which a store alone would not do on
+// processors that reorder stores.
+void ShmLink::withdraw_offer() {
+  std::atomic<std::uint32_t>& count = ends_.peer->pair(ends_.my_place).withdrawn;
+  const std::uint32_t before = count.load(std::memory_order_relaxed);
+  if (before != Offer::kNotCounted) count.store(before + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// May what was read be something else? Then the word is to be asked. Guards COUNT, COUNT_LAST: the fence keeps this behind the copy.
+bool ShmLink::is_withdrawn(const Offer& offer) const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::uint32_t now = ends_.mine->pair(ends_.peer_place).withdrawn.load(std::memory_order_relaxed);
+  return offer.withdrawn == Offer::kNotCounted || now != offer.withdrawn;
+}
+
 Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) {
   std::uint64_t found = 0;
   if (sees(offer, Bytes{from.value + size.value})) {
     const std::uint64_t start = ends_.peer->shared().heap_start.load(std::memory_order_relaxed);
     const std::byte* const heap = peers_heap_->data();
     std::memcpy(into, heap + (offer.address + from.value - start), size.value);
-    // Guards LOOK, LOOK_LAST: the fence keeps the look at the word behind the copy, so that the word is no older than any byte.
-    std::atomic_thread_fence(std::memory_order_acquire);
+    // Guards LOOK, LOOK_LAST: the fence in it keeps the look at the word behind the copy, so that the word is no older than any byte.
+    if (!is_withdrawn(offer)) return true;
     found = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(heap + (offer.word - start)), __ATOMIC_RELAXED);
     return found == offer.value;  // guard OWN_NUMBER: a later send from the same place is another message
   }
   if (!memory_) return false;
-  const Status read = memory_->read({into, size.value}, offer.address + from.value, found, offer.word);
+  Status read = memory_->read({into, size.value}, offer.address + from.value);
+  if (read.ok() && !is_withdrawn(offer)) return true;
+  if (read.ok()) read = memory_->read(std::as_writable_bytes(std::span{&found, 1}), offer.word);
   if (read.ok()) return found == offer.value;
   memory_.reset();
   unreadable_ = read;

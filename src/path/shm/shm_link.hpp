@@ -91,6 +91,10 @@ class ShmLink final : public Link {
   Result<SlotRingReader*> incoming() override;
 
   bool show_heap() override;
+  std::uint32_t offers_withdrawn() const override {
+    return ends_.peer->pair(ends_.my_place).withdrawn.load(std::memory_order_relaxed);
+  }
+  void withdraw_offer() override;
   bool sees(const Offer& offer, Bytes size) override;
   bool reads_peer() override;
   Status why_not_read() override { return reads_peer() ? Status{} : unreadable_; }
@@ -109,6 +113,7 @@ class ShmLink final : public Link {
  private:
   Status lock(SharedMemory& ring, bool& locked) const;
   void lock_or_warn(SharedMemory& ring, bool& locked) const;
+  bool is_withdrawn(const Offer& offer) const;
   bool in_heap(std::uint64_t address, std::uint64_t size) const;
   bool open_heap(std::uint64_t end);
   Status map_heap(std::uint64_t end);
