@@ -61,7 +61,8 @@ def from_record(record):
         return
     for row in record["rows"]:
         size = row["bytes"]
-        if row["call"] in MESSAGES and (row["call"] == "put_signal" or size <= PACKETS_UP_TO):
+        # NVSHMEM has no such call of a grid: its figures are in the table alone.
+        if row["call"] in MESSAGES and row["by"] != "a grid" and (row["call"] == "put_signal" or size <= PACKETS_UP_TO):
             said, number, share, bare = MESSAGES[row["call"]]
             factor = 1 if number == "1b" else packets_factor(size)
             faster = "never slower than NVSHMEM" if number == "1b" else f">= {factor:g} x faster than NVSHMEM's put_signal"

@@ -50,6 +50,9 @@ def packets_stand_beside_a_bare_loop_and_the_best_put_signal():
             assert beside["target"] == f">= {factor} x faster than NVSHMEM's put_signal" and alone["target"].startswith("<= 1.2 x a bare"), found
     # Row 1a ends at 4 KiB.
     assert not judged([ours("packets", 16384, 1.0, 1.0)], [theirs("put_signal", 16384, 9.0)])
+    # NVSHMEM has no such call of a grid.
+    for call in ("packets", "put_signal"):
+        assert not judged([ours(call, 512, 2.0, 1.0, by="a grid", blocks=2)], [theirs("put_signal", 512, 9.0)])
 
 
 def puts_are_never_slower_than_theirs():
