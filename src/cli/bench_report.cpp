@@ -47,8 +47,11 @@ std::string meaning_of_times(const BenchReport& report) {
       !limited
           ? ""
           : std::string{"; limit_gbs is memcpy of that size, again and again, one thread; limit_ratio is the time beside "} +
-                (report.benchmark == "latency" ? "that of such a copy or of a cache line, whichever is longer"
-                                               : "that of such a copy");
+                (report.benchmark == "latency"
+                     ? "that of such a copy or of a cache line, whichever is longer"
+                     : "that of such a copy; two_copies_gbs, read_gbs and one_copy_gbs are bare "
+                       "windows between the ranks' processors: memcpy into slots and out of them, one "
+                       "process_vm_readv of each message, one memcpy");
   if (report.benchmark == "latency") return "times are half a round trip" + limit;
   if (report.benchmark == "stream-latency")
     return "times are half a round trip of what streams do by themselves, calls and graph";

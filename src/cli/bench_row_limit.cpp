@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/bench_bare_windows.hpp"
 #include "cli/bench_driver_copies.hpp"
 #include "cli/failure.hpp"
 
@@ -131,7 +132,12 @@ void RowLimit::add_memcpy(std::uint64_t bytes, Row& row) const {
   const double gbs = warm_memcpy_gbps(static_cast<std::size_t>(bytes));
   const double copy_us = gbs > 0 ? static_cast<double>(bytes) / (gbs * 1e3) : 0;
   const double limit_us = options_.latency() ? std::max(limits_.cache_line_us, copy_us) : copy_us;
-  row.added = {gbs, limit_ratio(row.median_us, limit_us)};
+  if (!options_.latency()) {
+    const BareWindows bare = measure_bare_windows(static_cast<std::size_t>(bytes), limits_.other_processor, options_.quick);
+    for (const double one : {bare.two_copies_gbs, bare.read_gbs, bare.one_copy_gbs})
+      row.added.push_back(one > 0 ? one : kNotMeasured);
+  }
+  row.added.insert(row.added.end(), {gbs, limit_ratio(row.median_us, limit_us)});
 }
 
 void RowLimit::add(std::uint64_t bytes, Row& row) {

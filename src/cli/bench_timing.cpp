@@ -33,6 +33,8 @@ std::vector<std::string> added_names(const BenchOptions& options) {
   if (options.overlap()) names = {"alone_us", "compute_us", "overlap_percent"};
   if (options.timed_call() && !options.overlap()) names = {"average_us", "min_us", "max_us"};
   if (options.timed_call() && options.timed_call()->in_stream()) names.insert(names.end(), {"ahead_us", "graph_us"});
+  if (options.limited_by_memcpy() && !options.latency())
+    names.insert(names.end(), {"two_copies_gbs", "read_gbs", "one_copy_gbs"});
   names.insert(names.end(), {options.limited_by_memcpy() ? "limit_gbs" : "limit_us", "limit_ratio"});
   return names;
 }

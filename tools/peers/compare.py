@@ -4,7 +4,8 @@
     tools/peers/compare.py ISTHMUS OUT_FILE WHEELS_FOLDER
 
 Called by tools/compare_mpi.sh, whose head says what is measured and how that is steered. Of every MPI several configurations are
-measured; per call and size the fastest counts, and its name says which it was.
+measured; per call and size the fastest counts, and its name says which it was. The fastest of many is so by luck, too: what was of windows
+is measured as often again, in turn with ours, and compared by that.
 """
 import json
 import os
@@ -168,12 +169,12 @@ class Peer:
         said, why = run([str(folder / "mpicc"), "-O2", "-o", self.program, str(TOP / "tools/peers/mpi_bench.c")], {}, 120)
         if said is None:
             sys.exit(f"compare_mpi: {folder / 'mpicc'} does not compile the peer's program: {why}")
-        self.title, self.times = "", {}
+        self.title, self.times, self.again = "", {}, {}
 
-    def measure(self, way, where):
+    def measure(self, way, where, words=()):
         """One run. A way that does not work here, such as a transport that is not installed, is left out from then on."""
         options, variables = anywhere(self.open_mpi, *self.ways[way])
-        said, why = run([self.mpirun, "-n", "2", *options, self.program],
+        said, why = run([self.mpirun, "-n", "2", *options, self.program, *words],
                         {**variables, "PEER_PROCESSORS": ",".join(map(str, where))}, 240)
         if said is None:
             print(f"left out: {self.name}, {way}: {why}", file=sys.stderr)
@@ -185,9 +186,9 @@ class Peer:
         self.title = " ".join(found["peer_name"].replace("Version:", "").split())
         return found
 
-    def keep(self, way, found):
+    def keep(self, way, found, again=False):
         for row in found["rows"]:
-            self.times.setdefault((row["benchmark"], row["bytes"]), {}).setdefault(way, []).append(row["median_us"])
+            (self.again if again else self.times).setdefault((row["benchmark"], row["bytes"]), {}).setdefault(way, []).append(row["median_us"])
 
     def best(self, key):
         return {"peer": self.name, "name": self.title, **best_way(self.times[key])}
@@ -197,7 +198,7 @@ class Ours:
     """What `isthmus bench` said in every round."""
 
     def __init__(self, isthmus):
-        self.isthmus, self.about, self.rows, self.limits = isthmus, {}, {}, {}
+        self.isthmus, self.about, self.rows, self.again, self.limits = isthmus, {}, {}, {}, {}
 
     def measure(self, call, where, file):
         said, why = run([self.isthmus, "bench", *OURS[call], "--json", str(file)], variables_of(call), 240, set(where))
@@ -207,6 +208,10 @@ class Ours:
         if sorted(bench["limits"]["processors"]) != sorted(where):
             sys.exit(f"compare_mpi: the ranks of isthmus ran on processors {bench['limits']['processors']}, not on {where}")
         return bench
+
+    def keep_again(self, call, bench):
+        for row in bench["rows"]:
+            self.again.setdefault((call, row["bytes"]), []).append(row["median_us"])
 
     def keep(self, call, bench):
         self.about = {name: bench[name] for name in ("machine", "commit", "date", "ranks")}
@@ -220,8 +225,10 @@ class Ours:
         call, size = key
         times = [row["median_us"] for row in self.rows[key]]
         found = {"measure": call, "bytes": size, "unit": "us", "ours": statistics.median(times), "ours_all": times}
-        if "limit_gbs" in self.rows[key][0]:
-            found["limit_gbs"] = statistics.median(row["limit_gbs"] for row in self.rows[key])
+        for name in ("limit_gbs", "two_copies_gbs", "read_gbs", "one_copy_gbs"):
+            said = [row[name] for row in self.rows[key] if row.get(name)]
+            if said:
+                found[name] = statistics.median(said)
         if call == "latency" and self.limits.get(call):
             found["cache_line_us"] = statistics.median(self.limits[call])
         return found
@@ -248,6 +255,20 @@ def find_peers(wheels, work):
     return [Peer(name, folder, work) for name, folder in find_folders(wheels).items()]
 
 
+def quickest(peers, key):
+    """Of each peer its fastest way of that call and size, the fastest first."""
+    return sorted((peer.best(key) for peer in peers), key=lambda one: one["us"])
+
+
+def once_more(ours, peers, key, first):
+    """Ours and the fastest way of the rounds, as they were measured again."""
+    theirs = next(peer for peer in peers if peer.name == first["peer"]).again.get((call_of_peers(key[0]), key[1]), {}).get(first["configuration"])
+    mine = ours.again.get(key)
+    if not theirs or not mine:
+        return {}
+    return {"again": {"ours": statistics.median(mine), "ours_all": mine, "peer": statistics.median(theirs), "peer_all": theirs}}
+
+
 def report(ours, peers, alike, out):
     measured = set.intersection(*(set(peer.times) for peer in peers))
     keys = sorted((call, size) for call, size in ours.rows if (call_of_peers(call), size) in measured)
@@ -255,13 +276,15 @@ def report(ours, peers, alike, out):
     print(f"{'call':16} {'bytes':>8} {'ours us':>10}" + "".join(f" {peer.name + ' us':>16}" for peer in peers) +
           f" {'best/ours':>9}  best peer")
     for key in keys:
-        found = sorted((peer.best((call_of_peers(key[0]), key[1])) for peer in peers), key=lambda one: one["us"])
+        found = quickest(peers, (call_of_peers(key[0]), key[1]))
         name = f"{found[0]['name']} ({found[0]['peer']}, {found[0]['configuration']})"
         entry = ours.entry(key)
+        entry |= once_more(ours, peers, key, found[0])
         entries.append({**entry, "peer": found[0]["us"], "peer_all": found[0]["all"], "peer_name": name, "peers": found, "alike": alike, **ours.about})
         us = {one["peer"]: one["us"] for one in found}
         print(f"{key[0]:16} {key[1]:8} {entry['ours']:10.3f}" + "".join(f" {us[peer.name]:16.3f}" for peer in peers) +
-              f" {found[0]['us'] / entry['ours']:9.2f}  {name}")
+              f" {found[0]['us'] / entry['ours']:9.2f}  {name}" +
+              (f"; again {entry['again']['ours']:.3f} and {entry['again']['peer']:.3f}" if "again" in entry else ""))
     out.write_text(json.dumps(entries, indent=1) + "\n")
     print(f"wrote {out}")
 
@@ -279,6 +302,23 @@ def all_rounds(ours, peers, where, distance, file):
     print(f"compare_mpi: {distance.told()}", file=sys.stderr)
 
 
+def measure_again(ours, peers, where, distance, file):
+    """Windows of each size, and the rate, of the way that was the fastest at any of them, and ours, in turn."""
+    calls = [call for call in OURS if call_of_peers(call) in ("bandwidth", "rate")]
+    keys = [key for key in set.intersection(*(set(peer.times) for peer in peers)) if key[0] in ("bandwidth", "rate")]
+    wanted = sorted({(one["peer"], one["configuration"]) for key in keys for one in quickest(peers, key)[:1]})
+    for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
+        for call in calls:
+            distance.measured(lambda call=call: ours.measure(call, where, file), lambda found, call=call: ours.keep_again(call, found))
+        for name, way in wanted:
+            peer = next(peer for peer in peers if peer.name == name)
+            if way in peer.ways:
+                distance.measured(lambda peer=peer, way=way: peer.measure(way, where, ["windows"]),
+                                  lambda found, peer=peer, way=way: peer.keep(way, found, again=True))
+        print(f"windows again, round {number + 1}: {', '.join(f'{name}, {way}' for name, way in wanted)}", file=sys.stderr)
+    print(f"compare_mpi: {distance.told()}", file=sys.stderr)
+
+
 def main():
     isthmus, out, wheels = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     where, ours = processors(), Ours(isthmus)
@@ -293,6 +333,7 @@ def main():
         peers = [peer for peer in peers if peer.times]
         if not peers:
             sys.exit("compare_mpi: no MPI could be started; nothing was compared")
+        measure_again(ours, peers, where, distance, work / "ours.json")
         report(ours, peers, distance.alike(), out)
 
 

