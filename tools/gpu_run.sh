@@ -157,7 +157,7 @@ build_all() {
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == packs ]] && targets=(--target isthmus_program packing_test ranks_halo_fields)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
-  [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays in_kernel device_heap_view ranks_heap_streams ranks_one_sided)
+  [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays in_kernel device_heap_view ranks_heap_streams ranks_one_sided packing_test ranks_layouts)
   step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish
 }
 

@@ -7,6 +7,7 @@
 // quick: fewer epochs, ISTHMUS_TEST_SHORTER times fewer still, and nothing is timed; bulk: the checks of the copy unit alone, which are all that
 // uses shared memory, or all but those. Times are medians over rounds, of one way or one barrier; for each call the threads that are best. Status 1 if anything was wrong.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -29,6 +29,7 @@ void check_word(const Two& pair, const char* name, int pe, int offset, unsigned 
   must(cudaMemcpy(&found, part + side.view.sync_bytes + 4 * kRoom + offset, sizeof found, cudaMemcpyDefault), "cudaMemcpy");
   all_right = all_right && found == wanted;
   std::printf(",\n {\"check\": \"%s\", \"wanted\": %llu, \"found\": %llu}", name, wanted, found);
+  std::fflush(stdout);
 }
 
 // A wait that nobody ends: one passes its deadline, one sees the abort word. Of a thread, or of a message to a grid.
@@ -44,8 +45,13 @@ void check_waits(Two& pair, bool of_grids) {
       wait_in_vain<<<1, 1, 0, pair.streams[pe]>>>(pair.sides[pe], deadlines[pe]);
     must(cudaGetLastError(), "launch");
   }
-  must(cudaStreamSynchronize(pair.streams[0]), "cudaStreamSynchronize");
+  // Under a sanitizer the call that waits for one of two kernels of a device waits for the other one, too.
+  const auto begun = std::chrono::steady_clock::now();
+  while (cudaStreamQuery(pair.streams[0]) == cudaErrorNotReady &&
+         std::chrono::steady_clock::now() - begun < std::chrono::seconds(2)) {
+  }
   *const_cast<volatile std::uint32_t*>(pair.abort_word) = 1;
+  must(cudaStreamSynchronize(pair.streams[0]), "cudaStreamSynchronize");
   must(cudaStreamSynchronize(pair.streams[1]), "cudaStreamSynchronize");
   *const_cast<volatile std::uint32_t*>(pair.abort_word) = 0;
   // After a death no grid of that PE meets any more, unless its words are as they were when the team was made.
@@ -61,6 +67,7 @@ void check_waits(Two& pair, bool of_grids) {
   std::printf(
       ",\n {\"check\": \"deadline of 20 ms, and abort word%s\", \"wrong\": %d, \"late_ms\": %.2f, \"dead_ms\": %.2f}",
       of_grids ? ", of a grid" : "", right ? 0 : 1, late.nanoseconds / 1e6, dead.nanoseconds / 1e6);
+  std::fflush(stdout);
 }
 
 constexpr std::uint32_t kExchanged = 100000, kExchangedByGrids = 20000, kPutEpochs = 20000;

@@ -83,6 +83,9 @@ static void wrong(const char* what, long* heap, int last) {
   if (is(what, "negative_pe")) shmem_int_atomic_inc((int*)heap, -1);
   if (is(what, "stack")) shmem_getmem(&stack, &stack, 8, 0);
   if (is(what, "beyond")) shmem_putmem(heap, heap, (size_t)1 << 50, 0);
+  /* A product of 64 bits would be 8 bytes. */
+  if (is(what, "too_many")) shmem_long_put(heap, heap, ((size_t)1 << 61) + 1, 0);
+  if (is(what, "too_many_reduced")) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, heap, ((size_t)1 << 61) + 1);
   if (is(what, "others")) shmem_long_p((long*)shmem_ptr(heap, 0), 1, 0);
   if (is(what, "wait")) shmem_long_wait_until(&stack, SHMEM_CMP_EQ, 1);
   if (is(what, "compare")) shmem_long_test(heap, 17, 1);

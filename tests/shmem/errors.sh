@@ -34,6 +34,8 @@ expect 1 "PE 2: shmem_long_put: PE 3 was named; there are PEs 0 to 2" pe
 expect 1 "PE 2: shmem_int_atomic_inc: PE -1 was named" negative_pe
 expect 1 "PE 2: shmem_getmem: 8 bytes at .* which are not symmetric" stack
 expect 1 "shmem_putmem: 1125899906842624 bytes at .* the bytes end behind it" beyond
+expect 1 "shmem_long_put: 18446744073709551615 bytes at .* the bytes end behind it" too_many
+expect 1 "shmem_long_sum_reduce: 18446744073709551615 bytes at .* the bytes end behind it" too_many_reduced
 expect 1 "shmem_long_p: 8 bytes at .* an address in the part of PE 0" others
 expect 1 "shmem_long_wait_until: .* not symmetric" wait
 expect 1 "shmem_long_test: the comparison is 17" compare

@@ -297,6 +297,7 @@ Status StreamMeetings::close() {
     if (!status.ok() || !each->ready_.load()) continue;
     const std::string lost = "; work in a stream that waited in " + of(each->name_) + " was given up";
     const auto found = each->by_channels_ ? std::nullopt : each->seat_->trouble();
+    const int other = found ? found->other_call : -1;
     if (const std::string differs = unlike(*each); !differs.empty() && dead == kNobody) {
       status = {IST_ERR_ARGUMENT, not_alike(each->name_, differs)};
       continue;
@@ -307,9 +308,9 @@ Status StreamMeetings::close() {
     } else if (found && !each->differs_.empty()) {
       status = {IST_ERR_ARGUMENT, not_alike(each->name_, each->differs_) + lost};
     } else if (found) {
-      const bool another = found->other_call >= 0;
+      const bool another = other >= 0;
       status = {another ? IST_ERR_ARGUMENT : IST_ERR_PENDING,
-                (another ? "rank " + std::to_string(found->other_call) + " made another call"
+                (another ? "rank " + std::to_string(other) + " made another call"
                          : std::string{"another rank had left, or this one's stream was not waited for"}) +
                     lost};
     }

@@ -66,14 +66,14 @@ def copies():
             rows.append(Row("void", n % verb + tail, params, types, body, True, verb.join(["shmem_", tail]) if typed else ""))
 
         for verb in ("put", "get"):
-            row(verb, f"{to_from}, {many}, int pe", f"{verb}(CALL, CTX, dest, source, nelems * {{B}}, pe)")
-            row(verb, f"{to_from}, {many}, int pe", f"{verb}_nbi(CALL, CTX, dest, source, nelems * {{B}}, pe)", "_nbi")
+            row(verb, f"{to_from}, {many}, int pe", f"{verb}(CALL, CTX, dest, source, bytes_of(nelems, {{B}}), pe)")
+            row(verb, f"{to_from}, {many}, int pe", f"{verb}_nbi(CALL, CTX, dest, source, bytes_of(nelems, {{B}}), pe)", "_nbi")
             if types is not BYTES:
                 row("i" + verb, f"{to_from}, {strides}, {many}, int pe",
                     f"strided_{verb}(CALL, CTX, {{dest, source, dst, sst, 1, nelems, {{B}}}}, pe)")
                 row("ib" + verb, f"{to_from}, {strides}, size_t bsize, size_t nblocks, int pe",
                     f"strided_{verb}(CALL, CTX, {{dest, source, dst, sst, bsize, nblocks, {{B}}}}, pe)")
-        sent = "dest, source, nelems * {B}, pe}, {sig_addr, signal, sig_op})"
+        sent = "dest, source, bytes_of(nelems, {B}), pe}, {sig_addr, signal, sig_op})"
         if typed:
             rows.append(Row("void", "{N}_put_signal", f"{to_from}, {many}, {signal}", types, "put_signal(CALL, CTX, {" + sent,
                             True, "shmem_put_signal"))
@@ -145,21 +145,21 @@ def collectives():
             rows.append(Row("int", n % verb, first + params, types, "return " + body, False,
                             "shmem_" + verb if typed else "", 1, "-1"))
 
-        row("broadcast", "size_t nelems, int PE_root", "broadcast(CALL, team, {dest, source, nelems * {B}}, PE_root)")
-        row("collect", "size_t nelems", "collect(CALL, team, {dest, source, nelems * {B}})")
-        row("fcollect", "size_t nelems", "fcollect(CALL, team, {dest, source, nelems * {B}})")
-        row("alltoall", "size_t nelems", "alltoall(CALL, team, {dest, source, nelems * {B}})")
+        row("broadcast", "size_t nelems, int PE_root", "broadcast(CALL, team, {dest, source, bytes_of(nelems, {B})}, PE_root)")
+        row("collect", "size_t nelems", "collect(CALL, team, {dest, source, bytes_of(nelems, {B})})")
+        row("fcollect", "size_t nelems", "fcollect(CALL, team, {dest, source, bytes_of(nelems, {B})})")
+        row("alltoall", "size_t nelems", "alltoall(CALL, team, {dest, source, bytes_of(nelems, {B})})")
         row("alltoalls", "ptrdiff_t dst, ptrdiff_t sst, size_t nelems",
             "alltoalls(CALL, team, {dest, source, dst, sst, 1, nelems, {B}})")
     first = "shmem_team_t team, {t} *dest, const {t} *source, size_t nelems"
     for verb, types in (("and", BITS), ("or", BITS), ("xor", BITS), ("max", ORDERED), ("min", ORDERED), ("sum", SUMMED),
                         ("prod", SUMMED)):
         rows.append(Row("int", "{N}_" + verb + "_reduce", first, types,
-                        f"return reduce(CALL, team, {{dest, source, nelems * {{B}}}}, combiner<{{t}}, {verb.title()}>)", False,
+                        f"return reduce(CALL, team, {{dest, source, bytes_of(nelems, {{B}})}}, combiner<{{t}}, {verb.title()}>)", False,
                         f"shmem_{verb}_reduce", 1, "-1"))
     for verb, own in (("inscan", "true"), ("exscan", "false")):
         rows.append(Row("int", "{N}_sum_" + verb, first, SUMMED,
-                        f"return scan(CALL, team, {{dest, source, nelems * {{B}}}}, combiner<{{t}}, Sum>, {own})", False,
+                        f"return scan(CALL, team, {{dest, source, bytes_of(nelems, {{B}})}}, combiner<{{t}}, Sum>, {own})", False,
                         f"shmem_sum_{verb}", 1, "-1"))
     return rows
 
@@ -173,10 +173,10 @@ def old():
                         ("sum", OLD_SUMMED), ("prod", OLD_SUMMED)):
         rows.append(Row("void", "{N}_" + verb + "_to_all",
                         "{t} *dest, const {t} *source, int nreduce, " + active + ", {t} *pWrk, long *pSync", types,
-                        f"static_cast<void>(pWrk), reduce(CALL, ActiveSet{here}, {{dest, source, count_of(nreduce) * {{B}}}}, "
+                        f"static_cast<void>(pWrk), reduce(CALL, ActiveSet{here}, {{dest, source, bytes_of(count_of(nreduce), {{B}})}}, "
                         f"combiner<{{t}}, {verb.title()}>)"))
     to_from = "void *dest, const void *source, "
-    block = "{dest, source, nelems * {B}}"
+    block = "{dest, source, bytes_of(nelems, {B})}"
     rows.append(Row("void", "broadcast{N}", to_from + "size_t nelems, int PE_root, " + active + ", long *pSync", TWO_SIZES,
                     f"broadcast(CALL, ActiveSet{here}, {block}, PE_root)"))
     for verb in ("collect", "fcollect", "alltoall"):
