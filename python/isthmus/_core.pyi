@@ -290,6 +290,11 @@ class Comm:
 
     def isend_object(self, object: object, dest: int, tag: int = 0) -> Request: ...
 
+    def ssend_object(self, object: object | None, dest: int, tag: int = 0) -> None:
+        """As send_object, and returns when a receive has taken it."""
+
+    def issend_object(self, object: object, dest: int, tag: int = 0) -> Request: ...
+
     def irecv_object(self, source: int = -1, tag: int = -1) -> ObjectRequest: ...
 
     def sendrecv_object(self, object: object, dest: int, source: int = -1, *, send_tag: int = 0, recv_tag: int = -1, status: Status | None = None) -> Any: ...
@@ -353,6 +358,14 @@ class Comm:
 
     def iprobe(self, source: int = -1, tag: int = -1) -> Status | None:
         """None if there is no such message now."""
+
+    def probe_object(self, source: int = -1, tag: int = -1) -> Status:
+        """
+        As probe, of what recv_object would take. The status tells source and tag; its bytes are those of what announces the object.
+        """
+
+    def iprobe_object(self, source: int = -1, tag: int = -1) -> Status | None:
+        """None if there is no such object now."""
 
     def mprobe(self, source: int = -1, tag: int = -1) -> Message:
         """
@@ -505,6 +518,25 @@ class Comm:
         """
         This rank's of the root's objects; what the others give is not looked at.
         """
+
+    def alltoall_object(self, objects: Iterable[Any]) -> list:
+        """
+        One object for each rank; those that all ranks had for this one, in the order of ranks.
+        """
+
+    def reduce_object(self, object: object, op: Operation | Callable[[Any, Any], Any] = ..., root: int = 0) -> Any:
+        """
+        Everybody's objects combined on the root, from the left to the right in the order of ranks; None elsewhere. op: one of the library's, which does to objects what Python's operator of that name does, or a function of two objects.
+        """
+
+    def allreduce_object(self, object: object, op: Operation | Callable[[Any, Any], Any] = ...) -> Any:
+        """The same on every rank, each of which combines for itself."""
+
+    def scan_object(self, object: object, op: Operation | Callable[[Any, Any], Any] = ...) -> Any:
+        """Of the ranks up to this one."""
+
+    def exscan_object(self, object: object, op: Operation | Callable[[Any, Any], Any] = ...) -> Any:
+        """Of the ranks before this one; None on rank 0."""
 
     def cart_create(self, dims: Sequence[int], periods: Sequence[bool] | None = None, reorder: bool = False) -> Cart | None:
         """

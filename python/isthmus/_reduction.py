@@ -1,11 +1,28 @@
-"""Functions of Python's as operations of reductions: bytes become arrays, and the combination becomes bytes again."""
+"""Functions of Python's as operations of reductions: bytes become arrays, and the combination becomes bytes again. And the other way
+round: what the library's operations are of objects."""
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
 
 _LETTERS = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q", "f2": "e", "f4": "f", "f8": "d"}
+
+# MINLOC and MAXLOC: of pairs of a value and a place, where the lower place counts if the values are equal.
+_OF_OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
+    "SUM": operator.add, "PROD": operator.mul, "MIN": min, "MAX": max, "BAND": operator.and_, "BOR": operator.or_, "BXOR": operator.xor,
+    "LAND": lambda lower, higher: bool(lower) and bool(higher), "LOR": lambda lower, higher: bool(lower) or bool(higher),
+    "LXOR": lambda lower, higher: bool(lower) != bool(higher),
+    "MINLOC": lambda lower, higher: lower if lower[0] < higher[0] or (lower[0] == higher[0] and lower[1] <= higher[1]) else higher,
+    "MAXLOC": lambda lower, higher: lower if lower[0] > higher[0] or (lower[0] == higher[0] and lower[1] <= higher[1]) else higher}
+
+
+def of_objects(name: str) -> Callable[[Any, Any], Any]:
+    """What combines two objects as the library's operation of that name combines elements; called by the extension."""
+    if name not in _OF_OBJECTS:
+        raise TypeError("an Operation made of a function combines arrays; of objects, give the function itself")
+    return _OF_OBJECTS[name]
 
 
 def prepare(function: Callable[[Any, Any], Any], typestr: str) -> Callable[[bytes, bytearray], None]:

@@ -16,5 +16,6 @@ struct InPlace {};
 void bind_in_place(nb::module_& module);
 void bind_collectives(nb::class_<Comm>& comm);
 void bind_object_collectives(nb::class_<Comm>& comm);
+void bind_object_reductions(nb::class_<Comm>& comm);
 
 }  // namespace isthmus_python

@@ -1,4 +1,4 @@
-// Collective calls on objects: their lengths first, then their bytes, on a communicator that nothing else uses for such calls.
+// Collective calls on objects, but for reductions: their lengths first, then their bytes, on a communicator that nothing else uses for such calls.
 #include <functional>
 #include <new>
 #include <numeric>
@@ -109,6 +109,8 @@ nb::list load_all(const ObjectExchange& exchange) {
   return all;
 }
 
+}  // namespace
+
 nb::object gather_object(const Comm& self, nb::handle object, int root) {
   const auto& on = self.open();
   const bool is_root = on->rank == root;
@@ -146,26 +148,52 @@ nb::list allgather_object(const Comm& self, nb::handle object) {
   return load_all(*exchange);
 }
 
-nb::object scatter_object(const Comm& self, nb::handle objects, int root) {
-  const auto& on = self.open();
+namespace {
+
+// One for each rank, one after the other. `who`: has them, in words.
+std::shared_ptr<ObjectExchange> of_each(const std::shared_ptr<Channels>& on, nb::handle objects, const std::string& who) {
+  if (objects.is_none()) throw nb::value_error((who + " needs one object for each rank, and has None").c_str());
   Counts lengths;
   std::string joined;
-  if (on->rank == root) {
-    if (objects.is_none()) throw nb::value_error("scatter_object: the root needs one object for each rank, and has None");
-    for (const nb::handle each : nb::iter(objects)) {
-      const nb::bytes pickled = pickle(each);
-      lengths.push_back(static_cast<std::int64_t>(pickled.size()));
-      joined.append(pickled.c_str(), pickled.size());
-    }
-    if (lengths.size() != static_cast<std::size_t>(on->size))
-      throw nb::value_error(("scatter_object: the root has " + std::to_string(lengths.size()) + " objects for " +
-                             std::to_string(on->size) + " ranks; give one for each")
-                                .c_str());
+  for (const nb::handle each : nb::iter(objects)) {
+    const nb::bytes pickled = pickle(each);
+    lengths.push_back(static_cast<std::int64_t>(pickled.size()));
+    joined.append(pickled.c_str(), pickled.size());
   }
+  if (lengths.size() != static_cast<std::size_t>(on->size))
+    throw nb::value_error((who + " has " + std::to_string(lengths.size()) + " objects for " + std::to_string(on->size) +
+                           " ranks; give one for each")
+                              .c_str());
   nb::bytes all(joined.data(), joined.size());
-  const auto exchange = std::make_shared<ObjectExchange>(on, std::vector<nb::bytes>{all});
-  exchange->lengths = std::move(lengths);
-  exchange->bytes = all.c_str();
+  const auto made = std::make_shared<ObjectExchange>(on, std::vector<nb::bytes>{all});
+  made->lengths = std::move(lengths);
+  made->bytes = all.c_str();
+  return made;
+}
+
+nb::list alltoall_object(const Comm& self, nb::handle objects) {
+  const auto& on = self.open();
+  const auto exchange = of_each(on, objects, "alltoall_object: rank " + std::to_string(on->rank));
+  exchange->place();
+  const auto sent = std::make_shared<std::pair<Counts, Counts>>(exchange->lengths, exchange->places);
+  run(
+      on, exchange,
+      [sent](ObjectExchange& here, ist_request* request) {
+        return ist_ialltoall(ist_host(sent->first.data()), ist_host(here.lengths.data()), 1, IST_INT64, here.comm(),
+                             request);
+      },
+      [sent](ObjectExchange& here, ist_request* request) {
+        here.place();
+        return ist_ialltoallv(ist_host(here.bytes), sent->first.data(), sent->second.data(), here.room(here.total()),
+                              here.lengths.data(), here.places.data(), IST_BYTE, here.comm(), request);
+      });
+  return load_all(*exchange);
+}
+
+nb::object scatter_object(const Comm& self, nb::handle objects, int root) {
+  const auto& on = self.open();
+  const auto exchange = on->rank == root ? of_each(on, objects, "scatter_object: the root")
+                                         : std::make_shared<ObjectExchange>(on, std::vector<nb::bytes>{});
   run(
       on, exchange,
       [root](ObjectExchange& here, ist_request* request) {
@@ -194,7 +222,11 @@ void bind_object_collectives(nb::class_<Comm>& comm) {
       .def("scatter_object", &scatter_object, "objects"_a.none(), "root"_a = 0,
            nb::sig("def scatter_object(self, objects: collections.abc.Iterable[typing.Any] | None, root: int = 0) -> "
                    "typing.Any"),
-           "This rank's of the root's objects; what the others give is not looked at.");
+           "This rank's of the root's objects; what the others give is not looked at.")
+      .def("alltoall_object", &alltoall_object, "objects"_a.none(),
+           nb::sig("def alltoall_object(self, objects: collections.abc.Iterable[typing.Any]) -> list"),
+           "One object for each rank; those that all ranks had for this one, in the order of ranks.");
+  bind_object_reductions(comm);
 }
 
 }  // namespace isthmus_python

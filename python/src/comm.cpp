@@ -216,6 +216,10 @@ void bind_comm(nb::module_& module) {
            "Unpickling runs what the sender wrote: only between ranks that trust each other. status: filled in.")
       .def("isend_object", &Comm::isend_object, "object"_a.none(), "dest"_a, "tag"_a = 0,
            nb::sig("def isend_object(self, object: object, dest: int, tag: int = 0) -> Request"))
+      .def("ssend_object", &Comm::ssend_object, "object"_a.none(), "dest"_a, "tag"_a = 0,
+           "As send_object, and returns when a receive has taken it.")
+      .def("issend_object", &Comm::issend_object, "object"_a.none(), "dest"_a, "tag"_a = 0,
+           nb::sig("def issend_object(self, object: object, dest: int, tag: int = 0) -> Request"))
       .def("irecv_object", &Comm::irecv_object, "source"_a = any, "tag"_a = IST_ANY_TAG,
            nb::sig("def irecv_object(self, source: int = -1, tag: int = -1) -> ObjectRequest"))
       .def("sendrecv_object", &Comm::sendrecv_object, "object"_a.none(), "dest"_a, "source"_a = any, nb::kw_only(),

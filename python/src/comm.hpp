@@ -85,6 +85,8 @@ class Comm {
   void send_object(nb::handle object, int dest, int tag) const;
   nb::object recv_object(int source, int tag, StatusView* status) const;
   nb::object isend_object(nb::handle object, int dest, int tag) const;
+  void ssend_object(nb::handle object, int dest, int tag) const;
+  nb::object issend_object(nb::handle object, int dest, int tag) const;
   nb::object irecv_object(int source, int tag) const;
   nb::object sendrecv_object(nb::handle object, int dest, int source, int send_tag, int recv_tag, StatusView* status) const;
 

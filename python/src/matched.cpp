@@ -14,15 +14,17 @@ using namespace nb::literals;
 // A probe as something to wait for; a matched one takes the message out of the queue.
 class Probe final : public Operation {
  public:
-  Probe(std::shared_ptr<Channels> channels, int source, int tag, bool matched)
-      : channels_(std::move(channels)), source_(source), tag_(tag), matched_(matched) {}
+  enum class Of { buffers, objects };
+  Probe(std::shared_ptr<Channels> channels, int source, int tag, bool matched, Of of = Of::buffers)
+      : channels_(std::move(channels)), source_(source), tag_(tag), matched_(matched), of_(of) {}
   ist_message message() const { return message_; }
 
  protected:
   bool step(Outcome& outcome) override {
     int found = 0;
-    outcome.code = matched_ ? ist_improbe(source_, tag_, channels_->user, &found, &message_, &outcome.status)
-                            : ist_iprobe(source_, tag_, channels_->user, &found, &outcome.status);
+    const ist_comm comm = of_ == Of::objects ? channels_->heads : channels_->user;
+    outcome.code = matched_ ? ist_improbe(source_, tag_, comm, &found, &message_, &outcome.status)
+                            : ist_iprobe(source_, tag_, comm, &found, &outcome.status);
     if (outcome.code != IST_OK) outcome.text = ist_error_text();
     return found != 0 || outcome.code != IST_OK;
   }
@@ -32,6 +34,7 @@ class Probe final : public Operation {
   int source_;
   int tag_;
   bool matched_;
+  Of of_;
   ist_message message_ = IST_MESSAGE_NULL;
 };
 
@@ -42,9 +45,10 @@ StatusView answer(const Probe& probe) {
   return StatusView(outcome);
 }
 
-std::shared_ptr<Probe> wait_for_message(const Comm& comm, int source, int tag, bool matched) {
+std::shared_ptr<Probe> wait_for_message(const Comm& comm, int source, int tag, bool matched,
+                                        Probe::Of of = Probe::Of::buffers) {
   const auto& on = comm.open();
-  auto probe = std::make_shared<Probe>(on, source, tag, matched);
+  auto probe = std::make_shared<Probe>(on, source, tag, matched, of);
   const std::shared_ptr<Operation> waited_for = probe;
   wait_for(*on->session, {&waited_for, 1});
   return probe;
@@ -112,6 +116,15 @@ nb::object iprobe(const Comm& comm, int source, int tag) {
   return look_at(*comm.open()->session, looking) ? nb::cast(answer(looking)) : nb::none();
 }
 
+StatusView probe_object(const Comm& comm, int source, int tag) {
+  return answer(*wait_for_message(comm, source, tag, false, Probe::Of::objects));
+}
+
+nb::object iprobe_object(const Comm& comm, int source, int tag) {
+  Probe looking{comm.open(), source, tag, false, Probe::Of::objects};
+  return look_at(*comm.open()->session, looking) ? nb::cast(answer(looking)) : nb::none();
+}
+
 nb::object mprobe(const Comm& comm, int source, int tag) {
   return matched(comm, *wait_for_message(comm, source, tag, true));
 }
@@ -139,6 +152,13 @@ void bind_probes(nb::class_<Comm>& comm) {
       .def("iprobe", &iprobe, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,
            nb::sig("def iprobe(self, source: int = -1, tag: int = -1) -> Status | None"),
            "None if there is no such message now.")
+      .def("probe_object", &probe_object, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,
+           "As probe, of what recv_object would take. The status tells source and tag; its bytes are those of what "
+           "announces the "
+           "object.")
+      .def("iprobe_object", &iprobe_object, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,
+           nb::sig("def iprobe_object(self, source: int = -1, tag: int = -1) -> Status | None"),
+           "None if there is no such object now.")
       .def("mprobe", &mprobe, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,
            nb::sig("def mprobe(self, source: int = -1, tag: int = -1) -> Message"),
            "As probe, and sets the message aside: no other receive takes it, in whatever thread.")

@@ -28,8 +28,9 @@ std::shared_ptr<Made> started(Session& session, std::shared_ptr<Made> made, int 
   return made;
 }
 
-std::shared_ptr<Operation> sent(const std::shared_ptr<Channels>& on, nb::bytes pickled, int dest, int tag) {
-  const auto made = std::make_shared<ObjectSend>(on, std::move(pickled));
+std::shared_ptr<Operation> sent(const std::shared_ptr<Channels>& on, nb::bytes pickled, int dest, int tag,
+                                bool synchronous = false) {
+  const auto made = std::make_shared<ObjectSend>(on, std::move(pickled), synchronous);
   try {
     return started(*on->session, made, dest, tag);
   } catch (nb::python_error&) {
@@ -45,8 +46,8 @@ void fill(StatusView* status, const Pending& pending) {
 
 }  // namespace
 
-ObjectSend::ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled)
-    : channels_(whole(std::move(channels))), pickled_(std::move(pickled)) {
+ObjectSend::ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled, bool synchronous)
+    : channels_(whole(std::move(channels))), pickled_(std::move(pickled)), synchronous_(synchronous) {
   const Head head{pickled_.size(), channels_->objects_sent++ & ((1U << 30) - 1), pickled_.size() <= kInside};
   std::memcpy(head_.data(), &head, sizeof head);
   if (head.inside) std::memcpy(head_.data() + sizeof head, pickled_.data(), pickled_.size());
@@ -62,7 +63,8 @@ int ObjectSend::start(int dest, int tag) {
                                static_cast<int>(head.serial), channels_->bodies, body_flight_.out());
     if (code != IST_OK) return code;
   }
-  const int code = ist_isend(ist_host(head_.data()), size, IST_BYTE, dest, tag, channels_->heads, head_flight_.out());
+  const auto send = synchronous_ ? ist_issend : ist_isend;
+  const int code = send(ist_host(head_.data()), size, IST_BYTE, dest, tag, channels_->heads, head_flight_.out());
   head_done_ = code != IST_OK;
   return code;
 }
@@ -141,6 +143,17 @@ nb::object Comm::recv_object(int source, int tag, StatusView* status) const {
 nb::object Comm::isend_object(nb::handle object, int dest, int tag) const {
   const auto& on = open();
   return nb::cast(new Request(on->session, sent(on, pickle(object), dest, tag)), nb::rv_policy::take_ownership);
+}
+
+void Comm::ssend_object(nb::handle object, int dest, int tag) const {
+  const auto& on = open();
+  Request pending{on->session, sent(on, pickle(object), dest, tag, true)};
+  pending.wait();
+}
+
+nb::object Comm::issend_object(nb::handle object, int dest, int tag) const {
+  const auto& on = open();
+  return nb::cast(new Request(on->session, sent(on, pickle(object), dest, tag, true)), nb::rv_policy::take_ownership);
 }
 
 nb::object Comm::irecv_object(int source, int tag) const {

@@ -14,6 +14,9 @@
 namespace isthmus_python {
 
 nb::bytes pickle(nb::handle object);
+// Of collective_objects.cpp: everybody's objects, on every rank or on the root, where the others have none.
+nb::list allgather_object(const Comm& self, nb::handle object);
+nb::object gather_object(const Comm& self, nb::handle object, int root);
 
 struct Head {
   std::uint64_t length = 0;  // of the pickled bytes
@@ -25,7 +28,8 @@ inline constexpr std::size_t kInside = kHeadBytes - sizeof(Head);
 
 class ObjectSend final : public Operation {
  public:
-  ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled);
+  // synchronous: over once a receive has taken it.
+  ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled, bool synchronous = false);
   // Starts body and head; a code of the library.
   int start(int dest, int tag);
   // Also where start() was refused.
@@ -37,6 +41,7 @@ class ObjectSend final : public Operation {
  private:
   std::shared_ptr<Channels> channels_;
   nb::bytes pickled_;
+  bool synchronous_;
   std::array<std::byte, kHeadBytes> head_;
   Flight head_flight_;
   Flight body_flight_;

@@ -1,5 +1,6 @@
 """Collective calls on buffers and objects, against a serial result."""
 import functools
+import operator
 import os
 import signal
 import threading
@@ -194,6 +195,74 @@ def test_objects(comm, thing):
     assert comm.gather_object(mine, root) == (everyone if comm.rank == root else None)
     assert comm.allgather_object(mine) == everyone
     assert comm.scatter_object(everyone if comm.rank == root else None, root) == mine
+    assert comm.alltoall_object([(comm.rank, to, thing) for to in range(comm.size)]) == [(rank, comm.rank, thing) for rank in range(comm.size)]
+
+
+def test_reductions_of_objects(comm):
+    root, me, size = comm.size - 1, comm.rank, comm.size
+    words = [f"{rank} " for rank in range(size)]
+    assert comm.reduce_object(words[me], root=root) == ("".join(words) if me == root else None)
+    assert comm.allreduce_object(words[me]) == "".join(words)
+    assert comm.scan_object(words[me]) == "".join(words[:me + 1])
+    assert comm.exscan_object(words[me]) == ("".join(words[:me]) if me else None)
+    # Neither commutes: from the left to the right.
+    assert comm.allreduce_object([me], lambda lower, higher: lower + [10 * rank for rank in higher]) == [0] + [10 * rank for rank in range(1, size)]
+    numbers_of = [3 + 7 * rank % 5 for rank in range(size)]
+    mine = numbers_of[me]
+    expected = {"SUM": sum(numbers_of), "PROD": functools.reduce(operator.mul, numbers_of), "MIN": min(numbers_of), "MAX": max(numbers_of),
+                "BAND": functools.reduce(operator.and_, numbers_of), "BOR": functools.reduce(operator.or_, numbers_of),
+                "BXOR": functools.reduce(operator.xor, numbers_of)}
+    for name, wanted in expected.items():
+        assert comm.allreduce_object(mine, getattr(isthmus, name)) == wanted, name
+    truths = [rank == 0 for rank in range(size)]
+    for name, wanted in (("LAND", all(truths)), ("LOR", True), ("LXOR", True)):
+        assert comm.allreduce_object(truths[me], getattr(isthmus, name)) is wanted, name
+    assert comm.allreduce_object((mine, me), isthmus.MINLOC) == min((number, rank) for rank, number in enumerate(numbers_of))
+    assert comm.allreduce_object((mine, me), isthmus.MAXLOC) == (max(numbers_of), numbers_of.index(max(numbers_of)))
+    # All of the same value: the lowest place.
+    assert comm.allreduce_object((1.5, size - me), isthmus.MAXLOC) == (1.5, 1)
+
+
+def test_what_combines_objects_raises_where_it_was_called(comm):
+    with pytest.raises(TypeError, match="cannot be called; give isthmus.SUM"):
+        comm.allreduce_object(1, "SUM")
+    with pytest.raises(TypeError, match="of objects, give the function itself"):
+        comm.scan_object(1, isthmus.Operation(lambda lower, higher: lower))
+    with pytest.raises(ValueError, match="alltoall_object: rank [0-9]+ has 0 objects for [0-9]+ ranks; give one for each"):
+        comm.alltoall_object([])
+    def refuse(lower, higher):
+        raise KeyError(higher)
+    if comm.size > 1:
+        with pytest.raises(KeyError):
+            comm.allreduce_object(comm.rank, refuse)
+        if comm.rank == 0:
+            with pytest.raises(KeyError):
+                comm.reduce_object(comm.rank, refuse)
+        else:
+            assert comm.reduce_object(comm.rank, refuse) is None
+    assert comm.allreduce_object(1) == comm.size
+
+
+def test_synchronous_objects_and_probes_of_them(comm):
+    if comm.size == 1:
+        assert comm.iprobe_object() is None
+        return
+    if comm.rank == 0:
+        sent = comm.issend_object({"long": "x" * 100000}, 1, 4)
+        assert not sent.test()
+        comm.barrier()
+        assert sent.wait().code == 0
+        comm.ssend_object("short", 1, 5)
+    elif comm.rank == 1:
+        assert comm.iprobe_object(0, 3) is None
+        status = comm.probe_object()
+        assert (status.source, status.tag) == (0, 4)
+        assert comm.iprobe(0, 4) is None, "no call for buffers finds an object"
+        comm.barrier()
+        assert comm.recv_object(0, 4) == {"long": "x" * 100000}
+        assert comm.probe_object(0).tag == 5 and comm.recv_object(0, 5) == "short"
+    else:
+        comm.barrier()
 
 
 def test_wrong_arguments_are_told_before_anything_is_sent(comm):
