@@ -244,6 +244,15 @@ TEST(Explain, TheTextNamesTheChoiceItsTermsAndWhereTheNumbersAreFrom) {
     EXPECT_TRUE(says(ran, words)) << words << " is missing in:\n" << ran.output;
 }
 
+TEST(Explain, WhereDeviceMemoryIsCombinedIsTold) {
+  const std::string combined = "Parts of up to 128 KiB are combined on the host, longer ones on the device";
+  const auto remark = [](const std::string& call) { return answer(call)["remark"].get<std::string>(); };
+  for (const char* kind : {"opencl", "cuda"})
+    EXPECT_NE(remark("allreduce --ranks 2 --kind " + std::string{kind}).find(combined), std::string::npos) << kind;
+  EXPECT_EQ(remark("allreduce --ranks 2 --kind host").find("Parts of up to"), std::string::npos);
+  EXPECT_EQ(remark("bcast --ranks 2 --kind opencl").find("Parts of up to"), std::string::npos);
+}
+
 // As NCCL answers on this machine: with the numbers of the library and the driver that the tests bring.
 TEST(Explain, OnCudaMemoryThePriceOfNcclIsShownAndWhetherTheRanksWouldAskEachOtherForIt) {
   const std::string large = "allreduce --ranks 4 --type float --count 16777216";
