@@ -161,8 +161,8 @@ class Calls {
   IST_DEVICE_CODE Status end(Gathering<Crew>& all, Status status) {
     if (rarely(cleans(call_))) {
       status = all.agree(status);
-      for (int pe = 0; status == Status::ok && pe < view_.pes; ++pe)
-        clean(crew_, slot_of(view_, view_.pe, pe, kCallChannel, call_), kCallBytes);
+      if (status != Status::ok) return status;  // guard SECOND_IF_OK of models/gathering.pml
+      for (int pe = 0; pe < view_.pes; ++pe) clean(crew_, slot_of(view_, view_.pe, pe, kCallChannel, call_), kCallBytes);
     }
     const auto count = [&] {
       store_relaxed(&control_of(view_, view_.pe).calls, call_);

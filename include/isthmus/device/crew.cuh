@@ -98,17 +98,19 @@ IST_DEVICE_CODE bool is_first(const Crew& crew) {
   return crew.block == 0 && crew.thread == 0;
 }
 
-// What a block tells another one: the number of the meeting, and above it how it went.
-inline constexpr int kStatusShift = 56;
+// What a block tells another one: the number of the meeting, above it how it went, and above that how the one before did.
+inline constexpr int kStatusShift = 56, kBeforeShift = 60;
 IST_DEVICE_NUMBER std::uint64_t ended_as(std::uint64_t number, Status status) {
   return number | static_cast<std::uint64_t>(status) << kStatusShift;
 }
 IST_DEVICE_NUMBER std::uint64_t number_in(std::uint64_t ended) { return ended & ((std::uint64_t{1} << kStatusShift) - 1); }
-IST_DEVICE_NUMBER Status status_in(std::uint64_t ended) { return static_cast<Status>(ended >> kStatusShift); }
+IST_DEVICE_NUMBER Status status_in(std::uint64_t ended) { return static_cast<Status>(ended >> kStatusShift & 15); }
+IST_DEVICE_NUMBER Status before_in(std::uint64_t ended) { return static_cast<Status>(ended >> kBeforeShift); }
 
 // Where all threads of a crew meet and agree, the blocks of a grid too, without other PEs: what any of them stored or learned of before is seen by
 // all afterwards. Of a grid the blocks come to block 0, which lets them go (Xiao and Feng's barrier), and decides alone how it ended, so that
 // all learn the same. Made when a call begins, which its number is loaded for meanwhile; one grid of a PE at a time in each team.
+// models/gathering.pml has it.
 template <class Crew>
 class Gathering {
  public:
@@ -134,6 +136,7 @@ class Gathering {
     return crew_.thread == 0 ? last() : Status::ok;
   }
   // Of a grid: both, where none has met anything.
+  // Guard SECOND_IF_OK: who learned from a meeting of this object that something was met does not meet by it again.
   template <class Last>
   IST_DEVICE_CODE Status meet(Status mine, const Last& last) {
     if (!fits()) return Status::misuse;
@@ -144,8 +147,10 @@ class Gathering {
  private:
   // In deadlines: a block comes when it has waited for other PEs for one of them, and is not to be given up then. Those that wait for block 0
   // have more patience than it has for them, where it makes the call at all; and when a PE has died they hear how block 0 ends it.
+  // Guard LOST: one that gives up waiting for block 0 says so for good, and all later meetings end so.
   static constexpr std::uint64_t kForBlocks = 2, kForTheFirst = 4;
-  static constexpr std::uint64_t kLastWords = 100000000;  // ns
+  static constexpr std::uint64_t kLastWords = 100000000;                          // ns
+  static constexpr std::uint64_t kLost = (std::uint64_t{1} << kStatusShift) - 1;  // above all numbers
   IST_DEVICE_CODE std::uint64_t times(std::uint64_t patience) const {
     return deadline_ <= ~std::uint64_t{0} / patience ? patience * deadline_ : deadline_;
   }
@@ -156,7 +161,10 @@ class Gathering {
     Waiter waiter(view_, times(kForBlocks));
     bool whole = true;
     // One that was given up stays so, for blocks that come late as for all others: no thread waits for them. The block has met since that was said.
-    if (const std::uint64_t before = load_relaxed(&own.gone); number_in(before) >= number_) {
+    // Guards LOOK_BACK; ALL_LOOK_BACK: each thread does; SAME_END: it ends as that one did, whatever was met before it.
+    const std::uint64_t before = load_relaxed(&own.gone);
+    const bool given_up = number_in(before) >= number_;
+    if (given_up) {
       whole = false;
       status = status_in(before);
     }
@@ -170,13 +178,21 @@ class Gathering {
       status = worse(status, whole ? status_in(found) : waited);
     }
     // Each thread has heard of some blocks; after the meeting the first one has heard of all, and what it releases is behind what they did.
+    // Guard AGREEMENT. Guards ANY: another thread may have missed a block; MISSED_ALONE: what blocks brought ends this one alone.
     status = agreed(crew_, status);
     const bool all = status == Status::ok || !crew_.any(!whole);
     if (crew_.thread == 0) {
+      // Guard LAST_FIRST: the release below keeps it before any block leaves.
       if (status == Status::ok) status = last();
+      // Guards WHOLE: a block that was missed may be about to read it; NUMBER_FIRST: the release keeps it, too, before blocks go on.
       if (all) store_relaxed(&own.gatherings, number_);
-      store_release_here(&own.gone, ended_as(number_, status));
+      // Guard BEFORE: a block may not have looked yet when the next meeting is given up, and hears how its own one ended.
+      // Guard SAID_ONCE: for as long as it has not, so what was said of one given up stays as it is.
+      if (!given_up)
+        store_release_here(&own.gone, ended_as(number_, status) | static_cast<std::uint64_t>(status_in(before))
+                                                                      << kBeforeShift);
     }
+    // Guard END_TOGETHER: the block's other threads go on, and read what was counted, only behind that.
     return agreed(crew_, status);
   }
 
@@ -185,20 +201,28 @@ class Gathering {
     mine = agreed(crew_, mine);
     Status status = Status::ok;
     if (crew_.thread == 0) {
-      store_release_here(&own.come[crew_.block], ended_as(number_, mine));
-      status = hear_of_all(&own.gone);
+      // Guard COME_LAST: release keeps what the block stored, and its looks at `gatherings`, before it.
+      std::uint64_t& come = own.come[crew_.block];
+      const std::uint64_t before = load_relaxed(&come);
+      const bool lost = number_in(before) == kLost;  // guard FOR_GOOD: it does not come again
+      if (!lost) store_release_here(&come, ended_as(number_, mine));
+      status = lost ? status_in(before) : hear_of_all(own, come);
     }
     return agreed(crew_, status);
   }
-  IST_DEVICE_CODE Status hear_of_all(const std::uint64_t* gone) const {
+  IST_DEVICE_CODE Status hear_of_all(const Control& own, std::uint64_t& come) const {
     std::uint64_t said = 0;
     const auto look = [&] {
-      said = load_acquire_here(gone);
+      said = load_acquire_here(&own.gone);
+      // Guard AT_LEAST: block 0 may have given up the next one meanwhile.
       return number_in(said) >= number_;
     };
     Status waited = Waiter(view_, times(kForTheFirst)).wait(look);
+    // Guard LAST_WORDS: block 0 may have let the others go with ok.
     if (waited == Status::peer_dead && Waiter(nullptr, kLastWords).wait(look) == Status::ok) waited = Status::ok;
-    return waited == Status::ok ? status_in(said) : waited;
+    if (waited == Status::ok) return number_in(said) > number_ ? before_in(said) : status_in(said);
+    store_release_here(&come, ended_as(kLost, waited));
+    return waited;
   }
 
   const Crew crew_;
