@@ -34,7 +34,7 @@ LARGER = {  # the same, for long runs
     "mailbox": ["TOTAL=10", "FAILS TOTAL=5"],
     "device_barrier": ["BARRIERS=6", "PES=3 BLOCKS=1", "BLOCKS=3 BARRIERS=2"],
     "packets": ["TOTAL=13"],
-    "gathering": ["TOGETHER", "APART CALLS=4", "APART BLOCKS=4 CALLS=2"],
+    "gathering": ["CALLS=3", "TOGETHER CALLS=3", "APART CALLS=4", "APART BLOCKS=4 CALLS=2"],
     "heap_barrier": ["EPOCHS=3", "PES=2 EPOCHS=6"],
     "lane": ["CALLS=10", "SLOTS=3 CALLS=9"],
     "lane_turns": ["TURNS=4"],

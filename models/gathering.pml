@@ -29,7 +29,7 @@
 #define BLOCKS 3
 #endif
 #ifndef CALLS
-#define CALLS 3
+#define CALLS 2
 #endif
 #define MARKS (2 * CALLS + 1) /* a call has one meeting or two: an odd mark, and the even one behind it */
 #define SECOND BLOCKS         /* where the second thread of block 0 stores */

@@ -108,7 +108,7 @@ double gbs_of(const Way& way, std::size_t bytes, int other_processor, double sec
 }  // namespace
 
 BareWindows measure_bare_windows(std::size_t longest, int other_processor, bool briefly) {
-  const std::size_t bytes = std::min<std::size_t>(longest, 8 << 20);
+  const std::size_t bytes = std::min<std::size_t>(longest, 4 << 20);
   const double seconds = briefly ? 0.001 : 0.008;
   BareWindows found;
   const int mine = sched_getcpu();

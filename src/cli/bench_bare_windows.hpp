@@ -20,7 +20,7 @@ struct BareWindows {
   double one_copy_gbs = 0;
 };
 
-// Of longer messages than 8 MiB what those of 8 MiB reach: neither way gets on better with more. Briefly: by few repetitions.
+// Of longer messages than 4 MiB what those of 4 MiB reach: neither way gets on better with more. Briefly: by few repetitions.
 BareWindows measure_bare_windows(std::size_t bytes, int other_processor, bool briefly);
 
 }  // namespace ist::cli
