@@ -11,8 +11,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "cli/bench_limits.hpp"
@@ -77,18 +75,8 @@ double gbs_of(const Way& way, std::size_t bytes, int other_processor, double sec
   const auto messages = static_cast<std::uint64_t>(window_of(bytes));
   const std::uint64_t pieces = messages * ((bytes + way.piece - 1) / way.piece);
   Turns turns;
-  std::atomic<int> placed{0};
-  std::thread partner([&] {
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    CPU_SET(static_cast<std::size_t>(other_processor), &mask);
-    const bool moved = sched_setaffinity(0, sizeof mask, &mask) == 0;
-    placed.store(moved ? 1 : -1, std::memory_order_release);
-    if (moved) receive_windows(turns, way, bytes, pieces);
-  });
-  while (placed.load(std::memory_order_acquire) == 0) std::this_thread::yield();
   std::vector<double> times;
-  if (placed.load(std::memory_order_acquire) == 1) {
+  const auto send_windows = [&] {
     send_window(turns, way, bytes, pieces, 1);  // warm
     const auto begin = Steady::now();
     while (times.size() < kFewest || std::chrono::duration<double>(Steady::now() - begin).count() < seconds) {
@@ -97,12 +85,11 @@ double gbs_of(const Way& way, std::size_t bytes, int other_processor, double sec
       times.push_back(std::chrono::duration<double>(Steady::now() - start).count());
     }
     turns.over.store(true, std::memory_order_relaxed);
-  }
-  partner.join();
-  if (times.empty()) return 0;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return static_cast<double>(messages * bytes) / *middle / 1e9;
+  };
+  if (!beside_partner(
+          other_processor, [&] { receive_windows(turns, way, bytes, pieces); }, send_windows))
+    return 0;
+  return static_cast<double>(messages * bytes) / median(times) / 1e9;
 }
 
 }  // namespace

@@ -29,12 +29,6 @@ constexpr Effort kBrief{11, 2, 0.03};
 
 double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 bool move_to(int processor) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -72,15 +66,8 @@ double window_us(int other_processor, std::size_t window, const Effort& effort) 
   const int mine = sched_getcpu();
   if (mine < 0 || other_processor < 0 || mine == other_processor) return 0;
   Lines lines;
-  std::atomic<int> placed{0};  // 1: the partner is on its processor, -1: it may not go there
-  std::thread partner([&] {
-    const bool moved = move_to(other_processor);
-    placed.store(moved ? 1 : -1, std::memory_order_release);
-    if (moved) answer(lines, window);
-  });
-  while (placed.load(std::memory_order_acquire) == 0) std::this_thread::yield();
   std::vector<double> times;
-  if (placed.load(std::memory_order_acquire) == 1) {
+  const auto measure = [&] {
     std::uint32_t trip = 0;
     const auto begin = Steady::now();
     while (times.empty() || (times.size() < effort.batches && seconds_since(begin) < effort.longest)) {
@@ -94,9 +81,11 @@ double window_us(int other_processor, std::size_t window, const Effort& effort) 
       times.push_back(seconds_since(start) * 1e6 / kTrips);
     }
     lines.there[0].word.store(kStop, std::memory_order_release);
-  }
-  partner.join();
-  return times.empty() ? 0 : median(times);
+  };
+  return beside_partner(
+             other_processor, [&] { answer(lines, window); }, measure)
+             ? median(times)
+             : 0;
 }
 
 double memcpy_gbps(std::size_t bytes, const Effort& effort) {
@@ -116,6 +105,26 @@ double memcpy_gbps(std::size_t bytes, const Effort& effort) {
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool beside_partner(int other_processor, const std::function<void()>& partner, const std::function<void()>& measure) {
+  std::atomic<int> placed{0};  // 1: the partner is on its processor, -1: it may not go there
+  std::thread other([&] {
+    const bool moved = move_to(other_processor);
+    placed.store(moved ? 1 : -1, std::memory_order_release);
+    if (moved) partner();
+  });
+  while (placed.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+  const bool there = placed.load(std::memory_order_acquire) == 1;
+  if (there) measure();
+  other.join();
+  return there;
+}
 
 Pages take_pages(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;

@@ -9,9 +9,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <vector>
 
 namespace ist::cli {
+
+double median(std::vector<double> values);  // of one at least
+
+// Runs `partner` on that processor, by a thread of its own, and `measure` here meanwhile, which ends it. False: it may not go there, and
+// nothing was run.
+bool beside_partner(int other_processor, const std::function<void()>& partner, const std::function<void()>& measure);
 
 // Page-aligned, as the buffers of the benchmark, and touched; null where there is no memory.
 struct FreePages {
