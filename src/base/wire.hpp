@@ -38,7 +38,7 @@ enum class EnvelopeType : std::uint8_t {
 inline constexpr std::uint16_t kEnvelopeFailed = 1;
 
 // The sender could not go on with a collective call; receiver_op says why, an ist_code, and sender_op because of which rank.
-// No bytes follow.
+// No bytes follow. In a refusal, whose receiver_op is taken, `bytes` says why.
 inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
 
 // In a clearance: the receiver would rather copy the bytes itself, if the sender can lend its buffer.

@@ -8,7 +8,7 @@ namespace ist {
 std::optional<std::uint32_t> Matcher::match_posted(Rank source, const Envelope& envelope) {
   for (std::size_t at = first_; at < end_; ++at) {
     const Posted& receive = posted_[at];
-    if (!receive.waits || !receive.pattern.takes(source, envelope)) continue;
+    if (!receive.pattern.takes(source, envelope)) continue;
     const std::uint32_t operation = receive.operation;
     leave_gap_behind(at);
     return operation;
@@ -24,11 +24,10 @@ void Matcher::leave_gap_behind(std::size_t at) {
 
 // The array doubles unless half of it was gaps, so that each receive is moved a bounded number of times.
 void Matcher::close_gaps() {
-  const auto from = posted_.begin();
-  const auto kept =
-      std::remove_if(from, from + static_cast<std::ptrdiff_t>(end_), [](const Posted& receive) { return !receive.waits; });
+  const auto at = [this](std::size_t place) { return posted_.begin() + static_cast<std::ptrdiff_t>(place); };
+  const auto kept = std::copy_if(at(first_), at(end_), at(0), [](const Posted& receive) { return receive.waits(); });
   first_ = 0;
-  end_ = static_cast<std::size_t>(kept - from);
+  end_ = static_cast<std::size_t>(kept - at(0));
   const std::size_t room = std::max({room_, 2 * count_, std::size_t{64}});
   posted_.resize(room);
   room_ = room;  // not before there is
@@ -61,14 +60,14 @@ bool Matcher::last_comes_first(Rank source) const {
   if (end_ - first_ > kLooks) return false;
   for (std::size_t at = first_; at + 1 < end_; ++at) {
     const Posted& before = posted_[at];
-    if (before.waits && (before.pattern.source == kAnySource || before.pattern.source == source.value)) return false;
+    if (before.pattern.source == kAnySource || before.pattern.source == source.value) return false;
   }
   return true;
 }
 
 bool Matcher::withdraw(std::uint32_t operation) {
   for (std::size_t at = first_; at < end_; ++at) {
-    if (!posted_[at].waits || posted_[at].operation != operation) continue;
+    if (!posted_[at].waits() || posted_[at].operation != operation) continue;
     leave_gap_behind(at);
     return true;
   }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <list>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/units.hpp"
@@ -22,13 +23,15 @@ namespace ist {
 
 inline constexpr std::int32_t kAnySource = -1;
 inline constexpr std::int32_t kAnyTag = -1;
+// The source of what takes no message.
+inline constexpr std::int32_t kNoSource = -2;
 
 struct Pattern {
   std::uint32_t context = 0;
   std::int32_t source = kAnySource;
   std::int32_t tag = kAnyTag;
   bool takes(Rank from, std::uint32_t in, std::int32_t tagged) const {
-    return context == in && (source == kAnySource || source == from.value) && (tag == kAnyTag || tag == tagged);
+    return context == in && (source == from.value || source == kAnySource) && (tag == tagged || tag == kAnyTag);
   }
   bool takes(Rank from, const Envelope& envelope) const { return takes(from, envelope.context, envelope.tag); }
 };
@@ -54,17 +57,23 @@ class Matcher {
     const Posted& first = posted_[first_];  // where there is any, this is no gap
     if (!first.pattern.takes(source, envelope)) return false;
     operation = first.operation;
-    leave_gap(first_);
+    drop_first(1);
     return true;
   }
   struct Posted {
-    Pattern pattern;
+    Pattern pattern{.source = kNoSource};  // of nobody: a gap, which was matched or withdrawn
     std::uint32_t operation = 0;
-    bool waits = false;  // false: matched or withdrawn, a gap
+    bool waits() const { return pattern.source != kNoSource; }
   };
-  // The receive that was posted first; null: there is none. drop_first(): it has got its message.
-  const Posted* first() const { return count_ == 0 ? nullptr : &posted_[first_]; }
-  void drop_first() { leave_gap(first_); }
+  static_assert(sizeof(Posted) == 16);
+  // The receives from the one that was posted first on, in that order, and gaps, of which the first is none. drop_first(): so many of
+  // them, no gap among them, have got their messages.
+  std::span<const Posted> in_order() const { return {posted_.data() + first_, end_ - first_}; }
+  void drop_first(std::size_t several) {
+    first_ += several;
+    count_ -= several;
+    skip_gaps();
+  }
   // Throws where memory runs out, and then nothing has happened.
   Unexpected& keep(Unexpected message);
   // The first kept message that the pattern takes, which stays until drop(); none: the receive is to be posted.
@@ -81,7 +90,7 @@ class Matcher {
   bool full() const { return end_ == room_; }
   // post() where it would not.
   void post_behind(const Pattern& pattern, std::uint32_t operation) {
-    posted_[end_++] = {pattern, operation, true};
+    posted_[end_++] = {pattern, operation};
     ++count_;
   }
   // The first kept message that the pattern takes, which stays; null if there is none.
@@ -104,11 +113,15 @@ class Matcher {
   std::optional<std::uint32_t> match_posted(Rank source, const Envelope& envelope);
   std::optional<Kept> find_kept(const Pattern& pattern);
   void leave_gap(std::size_t at) {
-    posted_[at].waits = false;
-    if (--count_ == 0) {
+    posted_[at].pattern.source = kNoSource;
+    --count_;
+    skip_gaps();
+  }
+  void skip_gaps() {
+    if (count_ == 0) {
       first_ = end_ = 0;
     } else {
-      while (!posted_[first_].waits) ++first_;
+      while (!posted_[first_].waits()) ++first_;
     }
   }
   void leave_gap_behind(std::size_t at);
@@ -118,7 +131,7 @@ class Matcher {
   // for long keeps first_ where it is.
   static constexpr std::size_t kFewGaps = 64;
   std::vector<Posted> posted_;
-  std::size_t first_ = 0;  // everything before is a gap
+  std::size_t first_ = 0;  // everything before is over
   std::size_t end_ = 0;
   std::size_t room_ = 0;   // of the array
   std::size_t count_ = 0;  // without the gaps

@@ -64,11 +64,10 @@ class Engine {
   const char* refuses_slots(const PackWork& work, Rank dest) const;  // as PackedShape::no_slots
   Result<OperationId> start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
                                          const Scope& scope);
-  // The short way of a receive into host memory; null, and nothing was started, if anything is out of the ordinary: start_receive() then.
-  OperationId receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag, const Scope& scope);
+  // The short way of a receive into host memory. False, and nothing was started, if anything is out of the ordinary: start_receive() then.
+  bool receive_at_once(std::byte* buffer, Bytes room, const Pattern& pattern, const Group* group, OperationId& id);
   // engine_awaited.cpp
-  // The short way: for about a microsecond looks in the slots of that rank alone. False if nothing came, or what came, or
-  // anything else, is out of the ordinary: look_for() then.
+  // The short way: looks for about a microsecond in that rank's slots alone. False if anything is out of the ordinary: look_for() then.
   bool receive_brief(BriefReceive& receive);
   // The communicator of that group goes, and what was started on it goes on.
   void keep(const Group* group) {
@@ -190,6 +189,7 @@ class Engine {
   bool take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
   bool take_shown_from_slot(PeerState& from, PairSlotReader& slots);
   bool look_once(const Operation& operation);
+  PlainReceive* look_for_plain(OperationId id);
   // Has end() nothing to do for that receive but to say that it is over?
   bool ends_quietly(const Operation& operation) const {
     return !operation.laid && !watched_ && !has_sleeper() && operation.parent == 0 && !operation.released;
@@ -219,14 +219,14 @@ class Engine {
   // engine_cancelling.cpp
   bool take_back(Operation& operation, std::uint32_t index);
   void give_up_call(Operation& operation, std::uint32_t index);
-  void post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags = 0);
+  void post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags = 0, const GivenUp* why = nullptr);
   void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   void fill_place(PeerState& to, const Envelope& envelope);
   bool fill_place_of(Operation& operation, std::uint32_t index);
   // engine_receive.cpp. may_come(): nobody is gone, and a path leads to whom the receive names.
   bool may_come(std::int32_t source) {
-    return parts_.board.changes() == 0 && (source == kAnySource ? reaches_all_ : peer(Rank{source}).link != nullptr);
+    return parts_.board.changes() == 0 && (reaches_all_ || (source != kAnySource && peer(Rank{source}).link != nullptr));
   }
   OperationId add_receive(const Piece& piece, std::int32_t source, const Scope& scope);
   Result<OperationId> receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,

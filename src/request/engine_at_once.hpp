@@ -51,20 +51,19 @@ template <bool few>
   return true;
 }
 
-inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag,
-                                           const Scope& scope) {
-  if (matcher_.unexpected() > 0 || !may_come(source) || has_sleeper() || watched_ || matcher_.full()) [[unlikely]]
-    return {};
-  OperationId id;
+inline bool Engine::receive_at_once(std::byte* buffer, Bytes room, const Pattern& pattern, const Group* group,
+                                    OperationId& id) {
+  if (matcher_.unexpected() > 0 || !may_come(pattern.source) || has_sleeper() || watched_ || matcher_.full()) [[unlikely]]
+    return false;
   PlainReceive* const receive = operations_.add_plain(id);
   if (receive == nullptr) [[unlikely]]
-    return {};
+    return false;
   receive->buffer = buffer;
   receive->room = room;
-  receive->source = source;
-  receive->group = scope.group.get();
-  matcher_.post_behind({scope.context, source, tag}, id.wire());
-  return id;
+  receive->source = pattern.source;
+  receive->group = group;
+  matcher_.post_behind(pattern, id.wire());
+  return true;
 }
 
 // What nearly all small messages are: their bytes lie in a slot or cell, and fit the receive's host memory.
@@ -92,15 +91,10 @@ inline void note(Operation& operation, Rank source, const Envelope& envelope, is
 }
 
 inline PlainReceive* Engine::find_plain(OperationId id) {
-  PlainReceive* const line = operations_.find_line(id);
-  if (line == nullptr || line->stage <= PlainReceive::Stage::whole) [[unlikely]]
-    return nullptr;
-  if (line->stage == PlainReceive::Stage::done) [[likely]]
-    return line;
-  look_in_slots(line->source);
-  // What came may have started operations, for which the table has grown.
-  PlainReceive* const now = operations_.find_line(id);
-  return now != nullptr && now->stage == PlainReceive::Stage::done ? now : nullptr;
+  PlainReceive* const done = operations_.find_done(id);
+  if (done != nullptr) [[likely]]
+    return done;
+  return look_for_plain(id);
 }
 
 inline Operation* Engine::find_complete(OperationId id) {

@@ -24,6 +24,28 @@ bool is_brief(const BriefReceive& receive, const Envelope& envelope, std::size_t
          (envelope.tag == receive.tag || receive.tag == kAnyTag) && envelope.bytes == length && length <= receive.room.value;
 }
 
+// Plain receives, in the order in which they were posted, as messages of one rank come for them.
+class PlainFrom {
+ public:
+  PlainFrom(OperationTable& operations, Rank rank) : rank_(rank), plain_(operations.posted()) {}
+  // Null: another one takes that message.
+  PlainReceive* find(const Matcher::Posted& posted, std::uint32_t context, std::int32_t tag, std::size_t size) const {
+    PlainReceive* const receive = posted.pattern.takes(rank_, context, tag) ? plain_.find(posted.operation) : nullptr;
+    return receive != nullptr && size <= receive->room.value ? receive : nullptr;
+  }
+  // All but the bytes.
+  void finish(PlainReceive& receive, std::int32_t tag, std::size_t size) const {
+    receive.source = rank_.value;
+    receive.tag = tag;
+    receive.bytes = Bytes{size};
+    receive.stage = PlainReceive::Stage::done;
+  }
+
+ private:
+  const Rank rank_;
+  const OperationTable::PostedOnes plain_;
+};
+
 // Who has received a message often answers it.
 void prepare_answer(const Link& link) {
   if (link.outgoing_slots != nullptr) link.outgoing_slots->fetch_next();
@@ -110,6 +132,14 @@ void Engine::look_in_slots(std::int32_t source) {
   }
 }
 
+PlainReceive* Engine::look_for_plain(OperationId id) {
+  const PlainReceive* const line = operations_.find_line(id);
+  if (line == nullptr || line->stage <= PlainReceive::Stage::whole) return nullptr;
+  look_in_slots(line->source);
+  // What came may have started operations, for which the table has grown.
+  return operations_.find_done(id);
+}
+
 bool Engine::look_once(const Operation& operation) {
   if (operation.in<state::Posted>()) look_in_slots(operation.peer.value);
   if (!complete(operation) && !operation.in<state::Persistent>()) progress();
@@ -120,51 +150,49 @@ bool Engine::look_once(const Operation& operation) {
 bool Engine::take_plain(PeerState& from, PairSlotReader& slots) {
   if (watched_ || has_sleeper()) return true;
   Counted& counted = from.traffic.received_by(Way::slot);
-  // The receive posted first, if it takes that message.
-  const auto find = [&](std::uint32_t context, std::int32_t tag, std::size_t size) {
-    const Matcher::Posted* const posted = matcher_.first();
-    if (posted == nullptr || !posted->pattern.takes(from.rank, context, tag)) [[unlikely]]
-      return static_cast<PlainReceive*>(nullptr);
-    PlainReceive* const receive = operations_.find_posted(posted->operation);
-    return receive != nullptr && size <= receive->room.value ? receive : nullptr;
-  };
-  const auto finish = [&](PlainReceive& receive, std::int32_t tag, std::span<const std::byte> payload) {
-    matcher_.drop_first();
-    receive.source = from.rank.value;
-    receive.tag = tag;
-    receive.bytes = Bytes{payload.size()};
-    receive.stage = PlainReceive::Stage::done;
-    copy_any(receive.buffer, payload.data(), payload.size());
-  };
+  const Rank rank = from.rank;
+  const PlainFrom plain{operations_, rank};
   const auto take_whole = [&](const PairSlot& slot) {
     const Envelope envelope = slots.envelope<false>(slot);
     const std::span<const std::byte> payload = slots.payload_of_many(slot);
     if (envelope.type != EnvelopeType::eager || envelope.flags != 0 || envelope.bytes != payload.size()) return 0;
-    PlainReceive* const receive = find(envelope.context, envelope.tag, payload.size());
-    if (receive == nullptr || !order_.take_turn(from.rank, envelope.sequence)) return 0;
-    finish(*receive, envelope.tag, payload);
+    const std::span<const Matcher::Posted> posted = matcher_.in_order();
+    if (posted.empty()) return 0;
+    PlainReceive* const receive = plain.find(posted.front(), envelope.context, envelope.tag, payload.size());
+    if (receive == nullptr || !order_.take_turn(rank, envelope.sequence)) return 0;
+    matcher_.drop_first(1);
+    plain.finish(*receive, envelope.tag, payload.size());
+    copy_any(receive->buffer, payload.data(), payload.size());
     counted.add(Bytes{payload.size()});
     if (slots.pop<false>()) from.link->ring();
     return 1;
   };
   // What they have in common is looked at once for all of a line.
   const auto take_shares = [&](const PairSlot& slot) {
-    const auto [line, first, turn] = slots.shares(slot);
-    if (!order_.is_turn(from.rank, line.sequence + first)) return 0;
-    std::uint32_t at = first;
+    auto [line, first, lengths] = slots.shares(slot);
+    if (!order_.is_turn(rank, line.sequence + first)) return 0;
+    const std::uint32_t context = line.context;
+    const std::int32_t* tag = &line.tags[first];
+    const std::uint64_t* word = &line.words[first];
     std::uint64_t bytes = 0;
-    for (; at < PairSlot::kShares && share_in(turn, at) != 0; ++at) {
-      const std::size_t size = share_in(turn, at) - 1;
-      PlainReceive* const receive = find(line.context, line.tags[at], size);
+    std::uint32_t taken = 0;
+    for (const Matcher::Posted& posted : matcher_.in_order()) {
+      const std::size_t size = share_in(lengths, 0) - 1;
+      if (size > PairSlot::kShare) break;  // no more of them
+      PlainReceive* const receive = plain.find(posted, context, *tag, size);
       if (receive == nullptr) break;
-      finish(*receive, line.tags[at], {reinterpret_cast<const std::byte*>(&line.words[at]), size});
+      plain.finish(*receive, *tag, size);
+      copy_share(receive->buffer, *word, size);
       bytes += size;
+      ++taken, ++tag, ++word;
+      lengths >>= 4;
     }
-    if (at == first) return 0;
-    order_.end_turns(from.rank, at - first);
-    counted.add(at - first, Bytes{bytes});
-    if (slots.pop_shares(at - first)) from.link->ring();
-    return static_cast<int>(at - first);
+    if (taken == 0) return 0;
+    matcher_.drop_first(taken);
+    order_.end_turns(rank, taken);
+    counted.add(taken, Bytes{bytes});
+    if (slots.pop_shares(taken)) from.link->ring();
+    return static_cast<int>(taken);
   };
   while (brief_in_a_row_ < kMostInARow) {
     const PairSlot* const slot = slots.front();

@@ -79,7 +79,8 @@ void Engine::give_up_call(Operation& operation, std::uint32_t index) {
     if (part.in<state::Posted>()) {
       part.piece = host_piece(nullptr, Bytes{});
     } else if (part.in<state::Announced>() && !part.lent) {
-      // Without a word: whoever asks for the bytes is refused, and knows why.
+      // Without a word: whoever asks for the bytes is refused, and hears why.
+      peer(part.peer).note_given_up(part.envelope.sequence, {run.status.code(), run.about});
       finish(part, i, run.status);
     } else if (part.in<state::Queued>() && take_back(part, i)) {
       const Schedule::StepId step = part.step;
@@ -92,11 +93,16 @@ void Engine::give_up_call(Operation& operation, std::uint32_t index) {
   step_schedule(operation, index);
 }
 
-void Engine::post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags) {
+void Engine::post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags, const GivenUp* why) {
   Envelope refusal;
   refusal.type = EnvelopeType::refuse;
   refusal.flags = flags;
   refusal.receiver_op = receiver_op;
+  if (why != nullptr) {
+    refusal.flags |= kEnvelopeGaveUp;
+    refusal.sender_op = static_cast<std::uint32_t>(why->about.value);
+    refusal.bytes = static_cast<std::uint64_t>(why->code);
+  }
   post_or_queue(to, refusal);
 }
 

@@ -21,8 +21,9 @@ void order_all_threads() { static_cast<void>(::syscall(SYS_membarrier, MEMBARRIE
 
 }  // namespace
 
-EngineLock::EngineLock(bool single_threaded)
-    : off_(single_threaded), favours_(!single_threaded && can_order_all_threads()) {}
+EngineLock::EngineLock(bool single_threaded) : off_(single_threaded), favours_(!single_threaded && can_order_all_threads()) {
+  if (off_) holder_ = seats_.data();
+}
 
 // Null where more threads than seats were favourites.
 EngineLock::Seat* EngineLock::seat_of(std::uintptr_t thread) {

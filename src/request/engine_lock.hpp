@@ -44,7 +44,6 @@ class EngineLock {
   }
   // False: another thread holds it, or is its favourite.
   [[gnu::always_inline]] bool try_lock() {
-    if (off_) return true;
     Seat* const seat = favourite_.load(std::memory_order_acquire);
     if (seat != nullptr) [[likely]] {
       if (seat->thread != this_thread()) [[unlikely]]
@@ -60,6 +59,7 @@ class EngineLock {
       seat->inside.store(false, std::memory_order_release);
       return false;
     }
+    if (off_) return true;
     if (taken_.exchange(true, std::memory_order_acquire)) return false;
     // Guard LOOK_TAKEN: whoever had it before may have become the favourite, and is inside without it.
     if (favourite_.load(std::memory_order_relaxed) == nullptr) [[likely]]
@@ -68,7 +68,6 @@ class EngineLock {
     return false;
   }
   [[gnu::always_inline]] void unlock() {
-    if (off_) return;
     if (holder_ != nullptr) [[likely]]
       holder_->inside.store(false, std::memory_order_release);
     else
@@ -100,7 +99,7 @@ class EngineLock {
   [[gnu::noinline, gnu::cold]] void withdraw();
 
   alignas(64) std::atomic<Seat*> favourite_{nullptr};
-  Seat* holder_ = nullptr;  // of whoever holds the lock, as the favourite
+  Seat* holder_ = nullptr;  // of whoever holds the lock, as the favourite; where there is no lock, one that nobody looks at
   const bool off_;
   const bool favours_;  // there may be a favourite
   std::atomic<bool> taken_{false};

@@ -9,6 +9,12 @@
 namespace ist {
 namespace {
 
+// Because of whom `source`, one of so many ranks, gave up a call, as it says.
+Rank cause_in(std::uint32_t told, Rank source, int ranks) {
+  const Rank about{static_cast<std::int32_t>(told)};
+  return about.value >= 0 && about.value < ranks ? about : source;
+}
+
 void announce_more(PeerState& to) {
   to.slot_limit = smaller(to.link->slot_limit, to.link->cell_limit);
   to.at_once_below = smaller(to.at_once_below, to.slot_limit + Bytes{1});
@@ -149,6 +155,11 @@ void Engine::on_refuse(const Arrival& arrival) {
   settle(*operation);
   if ((arrival.envelope.flags & kEnvelopeFailed) != 0)
     return finish(*operation, arrival.envelope.receiver_op & 0xfffff, peer(arrival.source).ring_lost);
+  if ((arrival.envelope.flags & kEnvelopeGaveUp) != 0) {
+    operation->outcome.about = cause_in(arrival.envelope.sender_op, arrival.source, size());
+    return finish(*operation, arrival.envelope.receiver_op & 0xfffff,
+                  gave_up(*operation->outcome.about, static_cast<Code>(arrival.envelope.bytes)));
+  }
   operation->outcome.about = arrival.source;
   finish(*operation, arrival.envelope.receiver_op & 0xfffff,
          {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
@@ -183,8 +194,7 @@ Outcome Engine::outcome_of(Rank source, const Envelope& envelope, ist_carrier ca
                                             std::to_string(room.value) + " bytes; the first ones were delivered"};
   }
   if (envelope.flags & kEnvelopeGaveUp) {
-    const Rank about{static_cast<std::int32_t>(envelope.sender_op)};
-    outcome.about = about.value >= 0 && about.value < size() ? about : source;
+    outcome.about = cause_in(envelope.sender_op, source, size());
     outcome.status = gave_up(*outcome.about, static_cast<Code>(envelope.receiver_op));
   }
   if (envelope.flags & kEnvelopeFailed) {

@@ -193,6 +193,8 @@ void Engine::doubt_schedules() {
         matcher_.withdraw(operations_.id_of(part).wire());
       else if (!message.sends || !take_back(message, part))
         continue;
+      if (message.in<state::Announced>())
+        peer(message.peer).note_given_up(message.envelope.sequence, {vain.code(), run.about});
       finish(message, part, vain);
     }
   }

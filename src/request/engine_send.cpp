@@ -217,8 +217,8 @@ void Engine::on_clear(const Arrival& arrival) {
   auto* const parted = operation != nullptr ? std::get_if<state::Parted>(&operation->state) : nullptr;
   if (operation == nullptr || (parted == nullptr && !operation->in<state::Announced>()) ||
       operation->envelope.sequence != clear.sequence || clear.bytes > operation->piece.size.value) {
-    post_refusal(peer(arrival.source), clear.receiver_op);
-    return;
+    PeerState& from = peer(arrival.source);
+    return post_refusal(from, clear.receiver_op, 0, from.why_given_up(clear.sequence));
   }
   // What takes a block of the receiver's is not worth an announcement where a cell does.
   if (operation->piece.kind != KindId::host) {

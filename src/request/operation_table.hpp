@@ -75,6 +75,13 @@ class OperationTable {
     PlainReceive& line = lines_[id.index()];
     return line.generation == id.value >> 20 && line.stage != Stage::free ? &line : nullptr;
   }
+  // The line of a receive that is plain and has its message.
+  PlainReceive* find_done(OperationId id) {
+    if (id.index() >= size_) [[unlikely]]
+      return nullptr;
+    PlainReceive& line = lines_[id.index()];
+    return line.generation == id.value >> 20 && line.stage == Stage::done ? &line : nullptr;
+  }
   // By the 32 bits that travelled; null if that operation is over.
   Operation* find_wire(std::uint32_t wire) {
     const std::uint32_t index = wire & 0xfffff;
@@ -103,10 +110,16 @@ class OperationTable {
   bool all_plain() const { return whole_ == 0; }
   bool used(std::uint32_t index) const { return lines_[index].stage != Stage::free; }
   // By the 32 bits of one that is posted; null if it is not plain.
-  PlainReceive* find_posted(std::uint32_t wire) {
-    PlainReceive& line = lines_[wire & 0xfffff];
-    return line.stage == Stage::posted ? &line : nullptr;
-  }
+  PlainReceive* find_posted(std::uint32_t wire) { return posted().find(wire); }
+  // The same of several, until one is added.
+  struct PostedOnes {
+    PlainReceive* lines;
+    PlainReceive* find(std::uint32_t wire) const {
+      PlainReceive& line = lines[wire & 0xfffff];
+      return line.stage == Stage::posted ? &line : nullptr;
+    }
+  };
+  PostedOnes posted() { return {lines_.data()}; }
   Operation& at(std::uint32_t index) {
     if (lines_[index].stage > Stage::whole) make_whole(index);
     return *operations_[index];

@@ -17,6 +17,7 @@
 #include "path/invitation.hpp"
 #include "path/path.hpp"
 #include "protocol/pipelined.hpp"
+#include "request/sending.hpp"
 #include "request/traffic.hpp"
 
 namespace ist {
@@ -81,6 +82,27 @@ struct PeerState {
     if (*ring == nullptr) return {IST_ERR_INTERNAL, "the path to the receiver has no ring"};
     sender = std::make_unique<RingSender>(kinds, **ring, most_in_flight);
     return {};
+  }
+  // Messages of calls which this side gave up after they were announced; the last ones. Who has matched one may ask for its bytes yet, and
+  // is to hear why there are none. By their place in the order.
+  struct GivenUpMessage {
+    std::uint32_t sequence;
+    GivenUp why;
+  };
+  static constexpr std::size_t kMostGivenUp = 16;
+  std::deque<GivenUpMessage> given_up;
+  // Where memory runs out, the peer hears no more than that the message was given up.
+  void note_given_up(std::uint32_t sequence, const GivenUp& why) try {
+    given_up.push_back({sequence, why});
+    if (given_up.size() > kMostGivenUp) given_up.pop_front();
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  // Null: that message was none of them.
+  const GivenUp* why_given_up(std::uint32_t sequence) const {
+    const auto found =
+        std::find_if(given_up.begin(), given_up.end(), [&](const auto& one) { return one.sequence == sequence; });
+    return found != given_up.end() ? &found->why : nullptr;
   }
   int ahead = 0;       // copies under way into receives that it showed
   bool shows = false;  // has this side copied one from the peer's heap?

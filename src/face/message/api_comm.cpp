@@ -194,6 +194,7 @@ int ist_comm_free(ist_comm* comm) try {
     return ist::report(IST_ERR_ARGUMENT, "ist_comm_free: communicator \"" + found->comm->name() +
                                              "\" belongs to its world; ist_world_destroy releases it");
   found->world->stream_meetings().forget(*found->comm);
+  ist::comms_gone.fetch_add(1, std::memory_order_relaxed);
   found->world->comms().remove(name);
   *comm = IST_COMM_NULL;
   return IST_OK;

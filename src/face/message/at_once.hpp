@@ -19,41 +19,42 @@ namespace ist {
 // The usual arguments of a call: host memory, and nothing wrong with buffer, count, type and communicator.
 struct Ordinary {
   const Communicator* comm = nullptr;  // null: they are not that
-  std::byte* address = nullptr;
   Bytes size;
 };
+// Of such a buffer. Asked where the address is needed: whatever is kept meanwhile is one register less.
+[[gnu::always_inline]] inline std::byte* address_of(const Data& data) {
+  return reinterpret_cast<std::byte*>(data.buffer.object + data.buffer.offset);
+}
 
 [[gnu::always_inline]] inline Ordinary ordinary(const Data& data, ist_comm comm) {
   const ist_buffer& buffer = data.buffer;
-  const std::uint64_t each = size_of(data.type).value;
+  const auto type = static_cast<std::size_t>(data.type);
   // No product and no sum of such numbers overflows.
   constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40U;
-  if (buffer.kind != IST_KIND_HOST || (buffer.flags & ~IST_BUFFER_READY) != 0 || buffer.object == 0 || each == 0 ||
+  if (buffer.kind != IST_KIND_HOST || (buffer.flags & ~IST_BUFFER_READY) != 0 || buffer.object == 0 || type >= kTypes ||
       static_cast<std::uint64_t>(data.count) > kMostElements || ((buffer.object | buffer.offset) >> 61U) != 0) [[unlikely]]
     return {};
-  World* world = nullptr;
-  const Communicator* found = find(comm, world);
-  return {found, reinterpret_cast<std::byte*>(buffer.object + buffer.offset),
-          Bytes{static_cast<std::uint64_t>(data.count) * each}};
+  return {find_again(comm), Bytes{static_cast<std::uint64_t>(data.count) * kTypeSizes[type]}};
 }
 
 // `few`: it shares a line (PairSlot::kShare).
 template <bool few>
-[[gnu::always_inline]] inline bool send_at_once(const Ordinary& what, int dest, int tag, bool blocking) {
-  Engine& engine = what.comm->engine();
+[[gnu::always_inline]] inline bool send_at_once(const Communicator& comm, const std::byte* bytes, Bytes size, int dest,
+                                                int tag, bool blocking) {
+  Engine& engine = comm.engine();
   if (!engine.lock().try_lock()) [[unlikely]]
     return false;
   const HeldLock lock(engine.lock());
-  if (!engine.send_at_once<few>(what.address, what.size, what.comm->to_world(dest), tag, what.comm->scope().context,
-                                blocking)) [[unlikely]]
+  if (!engine.send_at_once<few>(bytes, size, comm.to_world(dest), tag, comm.scope().context, blocking)) [[unlikely]]
     return false;
   engine.move_on_others();
   return true;
 }
 
 // Out of the way of the few, whose call then calls nothing.
-[[gnu::noinline]] inline bool send_more_at_once(const Ordinary& what, int dest, int tag, bool blocking) {
-  return send_at_once<false>(what, dest, tag, blocking);
+[[gnu::noinline]] inline bool send_more_at_once(const Communicator& comm, const std::byte* bytes, Bytes size, int dest,
+                                                int tag, bool blocking) {
+  return send_at_once<false>(comm, bytes, size, dest, tag, blocking);
 }
 
 // False: nothing was sent.
@@ -62,8 +63,8 @@ template <bool few>
   if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
     return false;
   if (found.size.value <= PairSlot::kShare) [[likely]]
-    return send_at_once<true>(found, dest, tag, blocking);
-  return send_more_at_once(found, dest, tag, blocking);
+    return send_at_once<true>(*found.comm, address_of(data), found.size, dest, tag, blocking);
+  return send_more_at_once(*found.comm, address_of(data), found.size, dest, tag, blocking);
 }
 
 inline bool may_come(const Communicator& comm, int source, int tag) {
@@ -84,9 +85,10 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
   if (!engine.lock().try_lock()) [[unlikely]]
     return false;
   const HeldLock lock(engine.lock());
-  const OperationId id =
-      engine.receive_at_once(found.address, found.size, world_source(*found.comm, source), tag, found.comm->scope());
-  if (id.value == 0) [[unlikely]]
+  const Scope& scope = found.comm->scope();
+  OperationId id;
+  if (!engine.receive_at_once(address_of(data), found.size, {scope.context, world_source(*found.comm, source), tag},
+                              scope.group.get(), id)) [[unlikely]]
     return false;
   *request = request_handle(comm, id);
   engine.move_on_others();
@@ -99,7 +101,7 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || source < 0 || !may_come(*found.comm, source, tag)) [[unlikely]]
     return false;
-  BriefReceive brief{found.address, found.size, found.comm->scope().context, found.comm->to_world(source), tag};
+  BriefReceive brief{address_of(data), found.size, found.comm->scope().context, found.comm->to_world(source), tag};
   Engine& engine = found.comm->engine();
   if (!engine.lock().try_lock()) [[unlikely]]
     engine.lock().lock();
@@ -123,18 +125,17 @@ inline int finish_in_a_row(int count, ist_request* requests, ist_status* statuse
   if (at == count) return at;
   World* const world = operation_named(requests[at]).world;
   if (world == nullptr) return at;
-  const std::uint64_t slot = reinterpret_cast<std::uint64_t>(requests[at]) >> 56U;
+  // What stands before the ids of that world. Of another one's, and of null, something is left of it.
+  const std::uint64_t before = reinterpret_cast<std::uint64_t>(requests[at]) >> 56U << 56U;
   Engine& engine = world->engine();
   const std::lock_guard lock(engine.lock());
   while (at < count) {
-    if (requests[at] == IST_REQUEST_NULL) [[unlikely]] {
+    const OperationId id{reinterpret_cast<std::uint64_t>(requests[at]) ^ before};
+    if (id.value >> 56U != 0) [[unlikely]] {
+      if (requests[at] != IST_REQUEST_NULL) return at;
       finish_null();
       continue;
     }
-    const auto value = reinterpret_cast<std::uint64_t>(requests[at]);
-    if (value >> 56U != slot) [[unlikely]]
-      return at;
-    const OperationId id{value & ((std::uint64_t{1} << 56U) - 1)};
     if (PlainReceive* const plain = engine.find_plain(id)) [[likely]] {
       if (statuses != nullptr) set_status(statuses[at], *plain);
       engine.let_go(*plain, id);

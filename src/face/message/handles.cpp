@@ -90,6 +90,7 @@ std::unique_ptr<World> remove_world(ist_world handle) {
   const std::lock_guard lock(all.mutex);
   const std::size_t slot = ((value_of(handle) >> 51) & 0xff) - 1;
   Place& place = all.places[slot];
+  comms_gone.fetch_add(1, std::memory_order_relaxed);
   worlds_by_slot[slot].store(nullptr, std::memory_order_release);
   place.generation.fetch_add(1);
   return std::move(place.owner);
@@ -100,6 +101,21 @@ Result<InWorld> look_up(ist_world handle) {
   if (found.world == nullptr || found.place->generation.load(std::memory_order_relaxed) != found.rest)
     return bad_handle("world", value_of(handle));
   return InWorld{found.world, nullptr, {}, false};
+}
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::array<NamedLast, 2> named_last;
+std::atomic<std::uint32_t> comms_gone{0};
+
+// Calls may name two in turn.
+Communicator* find_other(ist_comm handle) {
+  const std::uint32_t gone = comms_gone.load(std::memory_order_relaxed);
+  auto& [last, before] = named_last;
+  if (before.handle == reinterpret_cast<std::uint64_t>(handle) && before.gone == gone) return before.comm;
+  World* world = nullptr;
+  Communicator* const comm = find(handle, world);
+  before = last;
+  last = {reinterpret_cast<std::uint64_t>(handle), comm, gone};
+  return comm;
 }
 
 Result<InWorld> look_up(ist_comm handle) {

@@ -55,6 +55,26 @@ inline Communicator* find(ist_comm handle, World*& world) {
   return world != nullptr ? world->comms().find(comm_name_of(value)) : nullptr;
 }
 
+// The communicators that this thread named last, of which nearly every call names the first one again.
+struct NamedLast {
+  std::uint64_t handle = 0;
+  Communicator* comm = nullptr;
+  std::uint32_t gone = 0;  // comms_gone, from before it was found
+};
+// At a place that is known when the thread begins: found without a call.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local std::array<NamedLast, 2> named_last;
+// Grows before the handle of a communicator or world is released. Relaxed: who may still name it has been told of its release, or races with it.
+extern std::atomic<std::uint32_t> comms_gone;
+[[gnu::noinline]] Communicator* find_other(ist_comm handle);
+// As find(), of one that this thread's last call named, too.
+[[gnu::always_inline]] inline Communicator* find_again(ist_comm handle) {
+  const NamedLast& last = named_last.front();
+  if (last.handle == reinterpret_cast<std::uint64_t>(handle) && last.gone == comms_gone.load(std::memory_order_relaxed))
+      [[likely]]
+    return last.comm;
+  return find_other(handle);
+}
+
 // The same of a symmetric heap, whose handle is made like a communicator's.
 inline CollectiveHeap* find(ist_heap handle, World*& world) {
   const auto value = reinterpret_cast<std::uint64_t>(handle);

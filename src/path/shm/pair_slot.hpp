@@ -121,6 +121,7 @@ constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 18;
 constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 17;
 static_assert(kPairPayload < kSharedBit && PairSlot::kShare + 1 < 16 && PairSlot::kShares * 4 <= 17);
 constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 19 | kTurnBit | payload; }
+constexpr std::uint64_t kShareBits = (std::uint64_t{1} << 4 * PairSlot::kShares) - 1;
 constexpr std::uint64_t share_at(std::uint32_t place, std::size_t payload) { return (payload + 1) << 4 * place; }
 constexpr std::uint64_t share_in(std::uint64_t turn, std::uint32_t place) { return turn >> 4 * place & 0xf; }
 constexpr bool is_turn(std::uint64_t word, std::uint64_t position) {
