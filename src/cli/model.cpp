@@ -52,7 +52,8 @@ std::string table_of(const Profile& profile) {
   std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     const std::string name = std::string{value.group} + "." + std::string{value.name};
-    const std::string measured = (profile.measured & bit) != 0 ? in_units(value, value.of(profile)) : "-";
+    const bool known = (profile.measured & bit) != 0 || value.of(profile) != value.of(builtin);  // or learned
+    const std::string measured = known ? in_units(value, value.of(profile)) : "-";
     std::snprintf(line.data(), line.size(), "%-38s%16s%16s  %s\n", name.c_str(), in_units(value, value.of(builtin)).c_str(),
                   measured.c_str(), std::string{value.meaning}.c_str());
     text += line.data();
@@ -72,6 +73,7 @@ void show() {
   const Settings settings = read_settings();
   const Profile profile = load_profile(settings, log::Level::warning, [&settings] { return devices_here(settings); });
   std::cout << machine_name() << "\n" << in_words(devices_here(settings)) << "numbers: " << profile.source << "\n";
+  if (!profile.learned.empty()) std::cout << "one copy or two: also as programs found out, " << profile.learned << "\n";
   if (!profile.left_out.empty()) std::cout << "numbers of devices: built in, since " << profile.left_out << "\n";
   std::cout << "\n" << table_of(profile);
 }

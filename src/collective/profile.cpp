@@ -5,6 +5,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "collective/learned_copies.hpp"
+
 namespace ist {
 namespace {
 
@@ -152,6 +154,16 @@ DevicesNamed devices_of(const Kinds& kinds) {
   return named;
 }
 
+namespace {
+
+Profile with_learned_copies(Profile profile) {
+  if (const std::string file = learned_copies_path(); !file.empty() && add_learned_copies(file, profile.message))
+    profile.learned = file;
+  return profile;
+}
+
+}  // namespace
+
 Profile load_profile(const Settings& settings, log::Level level, const std::function<DevicesNamed()>& seen) {
   Profile builtin;
   if (settings.profile == "builtin") return builtin;
@@ -159,9 +171,12 @@ Profile load_profile(const Settings& settings, log::Level level, const std::func
   const std::string file = chosen ? settings.profile : profile_path();
   std::error_code ignored;
   // Nobody has measured this machine.
-  if (!chosen && (file.empty() || !std::filesystem::exists(file, ignored))) return builtin;
+  if (!chosen && (file.empty() || !std::filesystem::exists(file, ignored))) return with_learned_copies(std::move(builtin));
   auto found = read_profile(file);
-  if (found.ok()) return for_these_devices(std::move(*found), seen);
+  if (found.ok()) {
+    Profile profile = for_these_devices(std::move(*found), seen);
+    return chosen ? profile : with_learned_copies(std::move(profile));
+  }
   log::once(level, found.status().text() + "; the numbers that are built in are used instead");
   return builtin;
 }

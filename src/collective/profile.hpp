@@ -38,6 +38,7 @@ struct Profile {
   std::uint64_t measured = 0;       // one bit per number of profile_values(): not what is built in
   DevicesNamed devices = {};        // that numbers of devices are of; none: of no particular ones
   std::string left_out = {};        // why those are not used; empty: they are, or there are none
+  std::string learned = {};  // the file of learned_copies.hpp, where any of its numbers count; they are no measured ones
 };
 
 // One number of it: how files, tables and messages call it.

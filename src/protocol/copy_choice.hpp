@@ -7,8 +7,8 @@
 //
 // Of each octave of sizes the first messages go either way in turn, and what their copies take on this side is measured; after that
 // the way with the best time per byte carries them all. The shortest time counts: whatever else runs makes any way slow.
-// What `isthmus model fit` found in the same way, once for the machine, is where a run begins, if it ever ran (believe()): then the first
-// messages go the better way already.
+// What `isthmus model fit` found in the same way, or a run before this one (collective/learned_copies.hpp), is where a run begins, if there was
+// any (believe()): then the first messages go the better way already.
 // Of two copies each side makes one, both at the same time, so the slower one counts. But a rank that sends as well, as in an exchange, makes one of
 // either kind, and while it does the one no other rank gets on with the other: there both count.
 // A few are tried again after 64 messages, 256, and so on, at last after every 16384: a moment in which one way did badly, as there
@@ -58,6 +58,8 @@ class CopyChoice {
     octave.pause = std::min(4 * octave.pause, kLongestPause);
     return true;
   }
+  // Have both ways been tried as often as they are at first? Also of what was believed.
+  bool is_settled(Bytes size) const { return at(size).trials == kTrialsAgain || at(size).timed >= 2 * at(size).trials; }
   // As if messages of these sizes had been tried: seconds per byte of either way.
   void believe(Bytes from, Bytes below, double ring, double single) {
     for (std::size_t i = index(from); i < index(below); ++i) {

@@ -93,7 +93,7 @@ std::string tried_beside_the_ring(Bytes bytes, const MachineProfile& machine) {
   const CopyBelief* const belief = belief_about(bytes);
   if (belief == nullptr || !is_known(*belief, machine))
     return std::string{"tried beside the ring, message by message, until one is known to be quicker for this size"} +
-           (belief == nullptr ? "" : "; isthmus model fit finds out once for the machine");
+           (belief == nullptr ? "" : ", which the next program then knows; isthmus model fit finds out at once");
   std::array<char, 160> text{};
   std::snprintf(text.data(), text.size(),
                 "measured on this machine: %.4f ns/byte copied, by the ring %.4f; now and then both are tried again",

@@ -65,6 +65,25 @@ class Model : public testing::Test {
   std::filesystem::path folder_;
 };
 
+// Nobody has called fit: programs keep what they find out of one copy or two, and the next one begins with that.
+TEST_F(Model, WhatProgramsFindOutOfCopiesIsKeptForTheNext) {
+  const Ran ran = run_program("bench latency --min 128KiB --max 128KiB --iterations 60", environment());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const Ran shown = run_program("model show", environment());
+  ASSERT_EQ(shown.status, 0) << shown.output;
+  if (says(run_program("explain --size 128KiB", environment()), "ptrace"))
+    GTEST_SKIP() << "not covered here: two ways to copy";
+  EXPECT_TRUE(says(shown, "numbers: built in")) << shown.output;
+  EXPECT_TRUE(says(shown, "one copy or two: also as programs found out, " + folder_.string())) << shown.output;
+  EXPECT_TRUE(says(run_program("explain --size 128KiB", environment()), "measured on this machine:"));
+  // Who asks for the numbers that are built in leaves nothing, and hears of nothing.
+  std::filesystem::remove_all(folder_ / "isthmus");
+  ASSERT_EQ(
+      run_program("bench latency --min 128KiB --max 128KiB --iterations 60", environment("ISTHMUS_PROFILE=builtin")).status,
+      0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "isthmus"));
+}
+
 TEST_F(Model, FitKeepsWhatItMeasuredAndEverybodyFindsIt) {
   const Ran before = run_program("explain", environment());
   EXPECT_TRUE(says(before, "numbers: built in")) << before.output;

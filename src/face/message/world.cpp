@@ -11,6 +11,7 @@
 #include "base/ranges.hpp"
 #include "boot/blob.hpp"
 #include "boot/interrupt.hpp"
+#include "collective/learned_copies.hpp"
 #include "collective/profile.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/pair_slots.hpp"
@@ -251,8 +252,23 @@ Status World::end() {
   return queued.ok() ? streamed : queued;
 }
 
+// Two ranks of each host are enough, of which the second one may be who receives. Ranks without a processor of their own measure how they
+// wait. What cannot be kept is found out again.
+void World::keep_learned_copies() try {
+  if (!engine_ || settings_.profile != "auto" || settings_.single_copy != "auto" || peers_->oversubscribed()) return;
+  const auto& local = peers_->local();
+  const bool keeps = local.size() > 1 && peers_->rank() <= local[1];
+  const std::string file = keeps ? learned_copies_path() : "";
+  if (file.empty()) return;
+  const std::lock_guard lock(engine_->lock());
+  static_cast<void>(ist::keep_learned_copies(file, engine_->copies(), engine_->parts().machine));
+} catch (const std::exception&) {
+  return;
+}
+
 Status World::leave() {
   const Status ended = end();
+  keep_learned_copies();
   for (const auto& path : paths_) path->leave(board_->first_dead());
   watcher_.reset();
   if (trace_) trace_->end();

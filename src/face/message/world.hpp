@@ -82,6 +82,7 @@ class World {
   void make_communicators(CollectiveProfile machine);
   void hand_over_sends();
   void part();
+  void keep_learned_copies();
 
   Settings settings_;
   std::unique_ptr<Kinds> kinds_;

@@ -1,0 +1,99 @@
+#include "collective/learned_copies.hpp"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "collective/profile.hpp"
+#include "protocol/copy_beliefs.hpp"
+
+namespace ist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kCopiesVersion = 1;
+
+// As the profile calls that number.
+std::string name_of_number(double MachineProfile::*number) {
+  for (const ProfileValue& value : profile_values())
+    if (value.message == number) return std::string{value.name};
+  return "";
+}
+
+// An object without numbers: no such file, or none of this machine and version.
+Json read_copies(const std::string& file) {
+  Json none{{"isthmus_copies", kCopiesVersion}, {"machine", machine_name()}};
+  std::ifstream stream{file};
+  const Json all = stream ? Json::parse(stream, nullptr, false) : Json{};
+  const bool ours = all.is_object() && all.value("isthmus_copies", Json{}) == Json(kCopiesVersion) &&
+                    all.value("machine", Json{}) == none["machine"];
+  return ours ? all : none;
+}
+
+// Seconds per byte; 0: it is not there, or no such number.
+double number_in(const Json& all, double MachineProfile::*number) {
+  const Json found = all.value(name_of_number(number), Json{});
+  const double value = found.is_number() ? found.get<double>() : 0;
+  return std::isfinite(value) && value > 0 && value < 1 ? value : 0;
+}
+
+bool write_copies(const std::string& file, const Json& all) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path{file}.parent_path(), error);
+  const std::string beside = file + "." + std::to_string(::getpid());
+  std::ofstream stream{beside, std::ios::trunc};
+  stream << all.dump(2) << '\n';
+  stream.close();
+  if (stream && std::rename(beside.c_str(), file.c_str()) == 0) return true;
+  std::filesystem::remove(beside, error);
+  return false;
+}
+
+}  // namespace
+
+std::string learned_copies_path() {
+  const std::string profile = profile_path();
+  if (profile.empty()) return "";
+  std::filesystem::path path{profile};
+  const std::string name = path.filename().string();
+  return path.replace_filename("copies" + name.substr(name.find('-'))).string();
+}
+
+bool add_learned_copies(const std::string& file, MachineProfile& machine) {
+  const Json all = read_copies(file);
+  bool any = false;
+  for (const CopyBelief& belief : kCopyBeliefs) {
+    const double ring = number_in(all, belief.ring);
+    const double single = number_in(all, belief.single);
+    if (is_known(belief, machine) || ring == 0 || single == 0) continue;
+    machine.*belief.ring = ring;
+    machine.*belief.single = single;
+    any = true;
+  }
+  return any;
+}
+
+bool keep_learned_copies(const std::string& file, const CopyChoice& found, const MachineProfile& began_with) {
+  Json all;
+  bool any = false;
+  for (const CopyBelief& belief : kCopyBeliefs) {
+    if (is_known(belief, began_with)) continue;
+    const Bytes size = found.is_settled(belief.size) ? belief.size : Bytes{belief.size.value / 2};
+    if (!found.is_settled(size)) continue;
+    if (all.is_null()) all = read_copies(file);
+    if (number_in(all, belief.ring) > 0 && number_in(all, belief.single) > 0) continue;
+    const auto [ring, single] = found.best(size);
+    all[name_of_number(belief.ring)] = ring;
+    all[name_of_number(belief.single)] = single;
+    any = true;
+  }
+  return any && write_copies(file, all);
+}
+
+}  // namespace ist

@@ -1,0 +1,138 @@
+// One copy or two, as a run found out: kept, and where the next one begins.
+#include "collective/learned_copies.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "collective/profile.hpp"
+#include "protocol/copy_beliefs.hpp"
+
+namespace ist {
+namespace {
+
+class LearnedCopies : public testing::Test {
+ protected:
+  LearnedCopies() : folder_(std::filesystem::temp_directory_path() / ("isthmus-copies-test-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+    ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+  }
+  ~LearnedCopies() override {
+    std::filesystem::remove_all(folder_);
+    ::unsetenv("XDG_CACHE_HOME");
+  }
+  // Has tried both ways with messages of that size: seconds per byte.
+  static void try_both(CopyChoice& choice, Bytes size, double ring, double single) {
+    for (int i = 0; i < 2 * CopyChoice::kTrials; ++i) {
+      const CopyChoice::Way way = choice.next(size);
+      choice.took(way, size, (way == CopyChoice::Way::ring ? ring : single) * static_cast<double>(size.value));
+    }
+  }
+  std::string text() const {
+    std::ifstream stream{file()};
+    return {std::istreambuf_iterator<char>{stream}, {}};
+  }
+  static std::string file() { return learned_copies_path(); }
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(LearnedCopies, of_one_run_are_where_the_next_one_begins) {
+  CopyChoice choice;
+  try_both(choice, kibibytes(128), 2e-10, 1e-10);
+  try_both(choice, mebibytes(2), 1e-10, 3e-10);
+  EXPECT_TRUE(keep_learned_copies(file(), choice, MachineProfile{}));
+  EXPECT_EQ(file().rfind(folder().string(), 0), 0U) << file();
+  MachineProfile next;
+  EXPECT_TRUE(add_learned_copies(file(), next));
+  EXPECT_DOUBLE_EQ(next.two_copies_128k, 2e-10);
+  EXPECT_DOUBLE_EQ(next.one_copy_128k, 1e-10);
+  EXPECT_EQ(next.two_copies_512k, 0) << "nobody has tried";
+  EXPECT_EQ(copy_choice_of(next).chosen(kibibytes(100)), CopyChoice::Way::single);
+  EXPECT_EQ(copy_choice_of(next).chosen(mebibytes(3)), CopyChoice::Way::ring);
+  EXPECT_FALSE(keep_learned_copies(file(), choice, next)) << "it is known";
+  EXPECT_FALSE(keep_learned_copies(file(), choice, MachineProfile{})) << "another program has kept it meanwhile";
+}
+
+// What others found is not lost, and what was half tried is nothing.
+TEST_F(LearnedCopies, are_added_to_those_that_are_there) {
+  CopyChoice first;
+  try_both(first, kibibytes(100), 2e-10, 1e-10);  // of the half of the sizes below 128 KiB
+  ASSERT_TRUE(keep_learned_copies(file(), first, MachineProfile{}));
+  CopyChoice second;
+  try_both(second, mebibytes(8), 4e-10, 5e-10);
+  second.took(CopyChoice::Way::ring, kibibytes(512), 1e-6);
+  second.took(CopyChoice::Way::single, kibibytes(512), 1e-6);
+  ASSERT_TRUE(keep_learned_copies(file(), second, MachineProfile{}));
+  MachineProfile both;
+  ASSERT_TRUE(add_learned_copies(file(), both));
+  EXPECT_DOUBLE_EQ(both.one_copy_128k, 1e-10);
+  EXPECT_DOUBLE_EQ(both.two_copies_8m, 4e-10);
+  EXPECT_EQ(both.one_copy_512k, 0);
+}
+
+TEST_F(LearnedCopies, count_less_than_what_model_fit_measured) {
+  CopyChoice choice;
+  try_both(choice, kibibytes(128), 2e-10, 1e-10);
+  ASSERT_TRUE(keep_learned_copies(file(), choice, MachineProfile{}));
+  Profile fitted;
+  set_measured(fitted, fitted.message.two_copies_128k, 7e-10);
+  set_measured(fitted, fitted.message.one_copy_128k, 8e-10);
+  ASSERT_TRUE(write_profile(profile_path(), fitted, "by a test").ok());
+  const auto nobody = [] { return DevicesNamed{}; };
+  Settings settings;
+  EXPECT_DOUBLE_EQ(load_profile(settings, log::Level::warning, nobody).message.one_copy_128k, 8e-10);
+  EXPECT_EQ(load_profile(settings, log::Level::warning, nobody).learned, "");
+  std::filesystem::remove(profile_path());
+  const Profile learned = load_profile(settings, log::Level::warning, nobody);
+  EXPECT_DOUBLE_EQ(learned.message.one_copy_128k, 1e-10);
+  EXPECT_EQ(learned.learned, file());
+  EXPECT_EQ(learned.measured, 0U);
+  settings.profile = "builtin";
+  EXPECT_EQ(load_profile(settings, log::Level::warning, nobody).message.one_copy_128k, 0);
+}
+
+// Such a file is as none, and is replaced.
+TEST_F(LearnedCopies, of_a_file_that_says_something_else_are_none) {
+  std::filesystem::create_directories(std::filesystem::path{file()}.parent_path());
+  const std::string ours = R"("isthmus_copies": 1, "machine": ")" + machine_name() + R"(", )";
+  for (const std::string& said : std::vector<std::string>{
+           "", "{", "[]", R"({"isthmus_copies": 1, "machine": "another", "two_copies_128k": 1e-10, "one_copy_128k": 1e-10})",
+           R"({"isthmus_copies": 2, "machine": ")" + machine_name() +
+               R"(", "two_copies_128k": 1e-10, "one_copy_128k": 1e-10})",
+           "{" + ours + R"("two_copies_128k": 1e-10})", "{" + ours + R"("two_copies_128k": -1, "one_copy_128k": 1e-10})",
+           "{" + ours + R"("two_copies_128k": "much", "one_copy_128k": 1e-10})",
+           "{" + ours + R"("two_copies_128k": 2, "one_copy_128k": 1e-10})"}) {
+    std::ofstream{file()} << said;
+    MachineProfile machine;
+    EXPECT_FALSE(add_learned_copies(file(), machine)) << said;
+    EXPECT_EQ(machine.one_copy_128k, 0) << said;
+    CopyChoice choice;
+    try_both(choice, kibibytes(128), 2e-10, 1e-10);
+    EXPECT_TRUE(keep_learned_copies(file(), choice, MachineProfile{})) << said;
+    EXPECT_TRUE(add_learned_copies(file(), machine)) << text();
+  }
+}
+
+TEST_F(LearnedCopies, that_cannot_be_written_are_no_error) {
+  std::ofstream{folder() / "isthmus"} << "in the way";
+  CopyChoice choice;
+  try_both(choice, kibibytes(128), 2e-10, 1e-10);
+  EXPECT_FALSE(keep_learned_copies(file(), choice, MachineProfile{}));
+  ::unsetenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  const std::string kept = home != nullptr ? home : "";
+  ::unsetenv("HOME");
+  EXPECT_EQ(learned_copies_path(), "");
+  if (home != nullptr) ::setenv("HOME", kept.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace ist
