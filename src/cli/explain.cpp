@@ -272,13 +272,12 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
       "numbers of rank 0, which all ranks are told when the world is made. The kind of memory changes nothing of it, but "
       "that\n"
       "NCCL may have the call where the buffers of all ranks are CUDA memory, each on a GPU of its own.";
-  const bool on_device =
-      static_cast<KindId>(place.kind) == KindId::cuda || static_cast<KindId>(place.kind) == KindId::opencl;
-  if (on_device && combines(call))
+  const auto kind = static_cast<KindId>(place.kind);
+  if ((kind == KindId::cuda || kind == KindId::opencl) && combines(call))
     answer.remark += "\nParts of up to " +
                      in_words(Bytes{static_cast<std::uint64_t>(profile.message.device_arithmetic_above)}) +
                      " are combined on the host, longer ones on the device, where that knows operation and type.";
-  if (static_cast<KindId>(place.kind) == KindId::cuda) add_nccl(answer, options, settings, shape, profile.collective);
+  if (kind == KindId::cuda) add_nccl(answer, options, settings, shape, profile.collective);
   return answer;
 }
 

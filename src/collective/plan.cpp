@@ -16,6 +16,13 @@ constexpr Bytes kMostPooled = mebibytes(16);
 // What a call may do step by step: sends that find room go without their receives, and so long a vector holds up nobody.
 constexpr Bytes kMostWalked = kibibytes(64);
 
+// Bytes of that memory up to which the host combines.
+double computed_by_host(const Piece& piece, const Arithmetic& there, const MachineProfile& machine) {
+  if (there.by_processor(piece.device)) return machine.device_arithmetic_above_processor;
+  const bool shared = piece.kind == KindId::cuda && machine.shares_device;
+  return shared ? machine.device_arithmetic_above_shared : machine.device_arithmetic_above;
+}
+
 bool is_aligned(const Piece& piece, ist_type type) {
   const auto element = element_of(type);
   const std::uint64_t alignment = element ? alignment_of(*element).value : 1;
@@ -111,10 +118,8 @@ bool Plan::combines_on(const Piece& piece, Bytes bytes) const {
   if (piece.kind == KindId::host) return true;
   Arithmetic* arithmetic = comm_.engine().parts().kinds.find(piece.kind)->arithmetic();
   const MachineProfile& machine = comm_.engine().parts().machine;
-  const bool shared = piece.kind == KindId::cuda && machine.shares_device;
-  const double by_host = shared ? machine.device_arithmetic_above_shared : machine.device_arithmetic_above;
-  if (static_cast<double>(bytes.value) <= by_host || combiner_.function != nullptr || arithmetic == nullptr ||
-      !is_aligned(piece, combiner_.type))
+  if (arithmetic == nullptr || static_cast<double>(bytes.value) <= computed_by_host(piece, *arithmetic, machine) ||
+      combiner_.function != nullptr || !is_aligned(piece, combiner_.type))
     return false;
   const Status can = arithmetic->can(combiner_.reduction, combiner_.type, piece.device);
   if (!can.ok())

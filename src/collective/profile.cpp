@@ -55,6 +55,8 @@ constexpr std::array kValues{
                "longest part of a reduction of a device's memory that is computed on the host"),
     of_message("device_arithmetic_above_shared", "byte", &MachineProfile::device_arithmetic_above_shared,
                "the same where another rank has that CUDA device, too"),
+    of_message("device_arithmetic_above_processor", "byte", &MachineProfile::device_arithmetic_above_processor,
+               "the same of an OpenCL device that is the processor itself"),
     of_collective("alpha", "s", &CollectiveProfile::alpha, "a small message"),
     of_collective("alpha_large", "s", &CollectiveProfile::alpha_large, "a message that is announced first"),
     of_collective("beta", "s/byte", &CollectiveProfile::beta, "bytes of a message"),

@@ -131,6 +131,11 @@ class Arithmetic {
   virtual ~Arithmetic() = default;
   // Why this device cannot do it (no double precision, no kernels for it); ok if it can.
   virtual Status can(Reduction reduction, ist_type type, int device) = 0;
+  // Is this device the host's own processor?
+  virtual bool by_processor(int device) const {
+    static_cast<void>(device);
+    return false;
+  }
   // Starts into = with (op) into, element by element, on the device that holds both, after `after` (of this kind, or empty)
   // has finished. into.size == with.size, a whole number of elements; the two do not overlap, and begin where an element of
   // the type may (IST_ERR_ARGUMENT). Like copy(), it does not wait for the pieces' queues. Where it returns an error nothing

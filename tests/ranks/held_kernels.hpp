@@ -1,6 +1,6 @@
-// A context of OpenCL whose kernels begin only when a test lets them.
+// A context of OpenCL whose kernels are counted, and begin only when a test lets them.
 //
-// Who calls this : queues_layouts_test.cpp.
+// Who calls this : queues_arithmetic_test.cpp, queues_layouts_test.cpp.
 // Threads        : one; kernels are enqueued by any.
 // Ownership      : owns context, queue and buffers. Its table of functions is the process's, since queues that the library has made keep it.
 // Errors         : fail the test.
@@ -79,12 +79,18 @@ class HeldKernels {
     const std::lock_guard lock(state().mutex);
     return state().waiting;
   }
+  // Kernels that were enqueued since the process began.
+  static int begun() {
+    const std::lock_guard lock(state().mutex);
+    return state().begun;
+  }
 
  private:
   struct State {
     std::mutex mutex;
     cl_event gate = nullptr;
     int waiting = 0;
+    int begun = 0;
   };
   // What every driver of OpenCL 1.2 has.
   static constexpr std::size_t kShared = offsetof(cl_icd_dispatch, clCreateCommandQueueWithProperties);
@@ -116,6 +122,7 @@ class HeldKernels {
     Event gate;
     {
       const std::lock_guard lock(state().mutex);
+      ++state().begun;
       if (state().gate != nullptr && api().clRetainEvent(state().gate) == CL_SUCCESS) {
         gate = Event{state().gate};
         all.push_back(gate.get());

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What tools/gpu_run.sh arithmetic measured: reductions of CUDA memory with arithmetic on the host and on the device.
+"""What tools/gpu_run.sh arithmetic measured, and tools/measure_arithmetic.py of OpenCL: reductions of a device's memory with arithmetic on the
+host and on the device.
 
     arithmetic_record.py INFO RAW TO    one list of the reports RAW/CALL-WHERE-WHOSE-ROUND.json, with machine, commit and date, and a table
 """
@@ -21,7 +22,7 @@ def medians(reports):
 
 
 def lines_of(reports):
-    lines = ["| call | GPU | bytes | arithmetic on the host us | on the device us |", "|---|---|---|---|---|"]
+    lines = ["| call | device | bytes | arithmetic on the host us | on the device us |", "|---|---|---|---|---|"]
     for (call, whose), sizes in sorted(medians(reports).items()):
         for size, found in sizes.items():
             if {"host", "device"} <= set(found):
@@ -36,8 +37,9 @@ def arithmetic_table(files):
         if isinstance(reports, dict):
             continue  # of before this was a part of tools/gpu_run.sh
         first = reports[0]
-        lines += [f"### Arithmetic of reductions of CUDA memory in [{file.name}]({file.name})", "",
-                  f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}. Two ranks; own: rank 0 has the GPU, and rank 1 host memory; "
+        memory = "OpenCL" if any(one["from"].startswith("opencl") for one in reports) else "CUDA"
+        lines += [f"### Arithmetic of reductions of {memory} memory in [{file.name}]({file.name})", "",
+                  f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}. Two ranks; own: rank 0 has the device, and rank 1 host memory; "
                   "shared: both have it. Medians of the rounds.", "", *lines_of(reports), ""]
     return lines
 

@@ -53,6 +53,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Streams* streams() override { return this; }
   Result<Ticket> ready(const Piece& piece) override;
   Arithmetic* arithmetic() override { return this; }
+  bool by_processor(int device) const override;
   Packing* packing() override { return this; }
   Status can_pack(int device) override;
   Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;

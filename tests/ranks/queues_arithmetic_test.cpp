@@ -1,0 +1,54 @@
+// Where reductions of OpenCL memory are computed: where the device is the processor by the host, else, or where a profile says so, on the device
+// above a size. Needs OpenCL's own table of functions, in which kernels are counted.
+#include <isthmus/collective.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "queues_ranks.hpp"
+// After gtest.
+#include "held_kernels.hpp"
+
+using namespace rank_test;
+
+namespace {
+
+// In a communicator, of so many bytes on each rank: how many kernels ran here.
+int kernels_of_scan(queues::HeldKernels& context, ist_world world, ist_comm comm, std::size_t bytes) {
+  const std::size_t count = bytes / 8;
+  std::vector<std::int64_t> numbers(count), sums(count, -1), expected(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers[i] = static_cast<std::int64_t>(i) * (rank() + 1);
+    expected[i] = static_cast<std::int64_t>(i) * (rank() + 1) * (rank() + 2) / 2;
+  }
+  const ist_buffer send = context.buffer(bytes), recv = context.buffer(bytes);
+  ok(ist_memory_copy(world, send, ist_host(numbers.data()), static_cast<std::int64_t>(bytes)));
+  const int before = queues::HeldKernels::begun();
+  // The whole vector is combined at once: by one that each rank hands on to the next. The first rank combines nothing.
+  ok(ist_scan(send, recv, static_cast<std::int64_t>(count), IST_INT64, IST_SUM, comm));
+  const int begun = queues::HeldKernels::begun() - before;
+  ok(ist_memory_copy(world, ist_host(sums.data()), recv, static_cast<std::int64_t>(bytes)));
+  EXPECT_EQ(expected, sums) << bytes << " bytes";
+  ok(ist_barrier(comm));
+  return begun;
+}
+
+TEST(QueueArithmetic, IsTheHostsWhereTheDeviceIsTheProcessorUnlessItsNumbersSayMore) {
+  NEEDS_QUEUES();
+  queues::HeldKernels context{anchor()};
+  for (const std::size_t bytes : {4096U, 131072U, 131080U, 4U << 20U})
+    EXPECT_EQ(0, kernels_of_scan(context, world(), comm(), bytes)) << bytes << " bytes";
+  // Up to 128 KiB, by a profile.
+  ist_world other = IST_WORLD_NULL;
+  ist_comm all = IST_COMM_NULL;
+  ok(ist_world_create_configured("profile=" PROFILES "/processor_computes.json", &other));
+  ok(ist_world_comm(other, &all));
+  for (const std::size_t bytes : {4096U, 131072U, 131080U, 4U << 20U}) {
+    const int kernels = kernels_of_scan(context, other, all, bytes);
+    EXPECT_EQ(rank() > 0 && bytes > 131072, kernels > 0) << bytes << " bytes, " << kernels << " kernels";
+  }
+  ok(ist_world_destroy(&other));
+}
+
+}  // namespace
