@@ -11,7 +11,7 @@
  * Nonblocking forms: give a request for ist_wait, ist_test and the others. They advance inside any call of the library, and several may be
  * under way, if every rank starts them in the same order. ist_cancel() gives up this rank's part alone: its request is complete, and its
  * buffers are free, as soon as no other rank is at work on them; it takes back nothing. Those that need something of this rank get
- * IST_ERR_PENDING, or IST_ERR_DEVICE where they had begun to fetch it, and a text that names it. The next call works.
+ * IST_ERR_PENDING, in rare cases IST_ERR_DEVICE where they had begun to fetch it, and a text that names it. The next call works.
  * Errors: what one rank cannot do (a buffer that is none, no memory) is its own error, and IST_ERR_* of the same number on
  * those that depend on it, whose text names that rank. A rank that left or died is an error on all that need it. Counts that
  * differ where they must not are IST_ERR_TRUNCATE where a message shows it; counts so different that another algorithm belongs

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace ist {
 namespace {
 
 constexpr long kMostRanks = 65536;
+constexpr long kLastPort = 65535;
 constexpr std::array kVariables{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
 
 Status check_all_set() {
@@ -34,6 +36,12 @@ Status check_all_set() {
                             ": set all four for a job of several processes, or none for a world of one"};
 }
 
+// torchrun's agent keeps a store of its own at MASTER_PORT, says so, and gives the workers that address: the ranks meet beside it.
+bool agent_has_port() {
+  const char* const said = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  return said != nullptr && std::string_view{said} == "True";
+}
+
 Result<Meeting> read_meeting(const Settings& settings) {
   IST_TRY(check_all_set());
   const auto size = number_variable("WORLD_SIZE", 1, kMostRanks);
@@ -42,13 +50,14 @@ Result<Meeting> read_meeting(const Settings& settings) {
   if (!rank.ok())
     return Status{IST_ERR_BOOT,
                   rank.status().text() + " (RANK=" + text_variable("RANK") + ", WORLD_SIZE=" + std::to_string(*size) + ")"};
-  const auto port = number_variable("MASTER_PORT", 1, 65535);
+  const auto port = number_variable("MASTER_PORT", 1, kLastPort);
   if (!port.ok()) return port.status();
   Meeting meeting;
   meeting.address = std::getenv("MASTER_ADDR");
   if (meeting.address.empty())
     return Status{IST_ERR_BOOT, "MASTER_ADDR=\"\" cannot be used: expected the name or address of rank 0's host"};
   meeting.port = static_cast<int>(*port);
+  if (agent_has_port()) meeting.port += *port < kLastPort ? 1 : -1;
   meeting.rank = static_cast<int>(*rank);
   meeting.size = static_cast<int>(*size);
   meeting.seconds = settings.boot_timeout;

@@ -234,6 +234,12 @@ void add_nccl(Explanation& answer, const Options& options, const Settings& setti
   answer.ways.push_back(std::move(way));
 }
 
+std::string combined_for_processor(const MachineProfile& machine) {
+  const double most = machine.device_arithmetic_above_processor;
+  if (most >= MachineProfile{}.device_arithmetic_above_processor) return "all.";
+  return "up to " + in_words(Bytes{static_cast<std::uint64_t>(most)}) + ".";
+}
+
 Explanation explain_call(const Options& options, const Settings& settings, Profile profile) {
   const ChosenCall call = call_named(options.call);
   const ist_type type = type_named(options.type);
@@ -277,6 +283,8 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
     answer.remark += "\nParts of up to " +
                      in_words(Bytes{static_cast<std::uint64_t>(profile.message.device_arithmetic_above)}) +
                      " are combined on the host, longer ones on the device, where that knows operation and type.";
+  if (kind == KindId::opencl && combines(call))
+    answer.remark += "\nOf a device that is the processor the host combines " + combined_for_processor(profile.message);
   if (kind == KindId::cuda) add_nccl(answer, options, settings, shape, profile.collective);
   return answer;
 }

@@ -52,7 +52,9 @@ std::string table_of(const Profile& profile) {
   std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     const std::string name = std::string{value.group} + "." + std::string{value.name};
-    const bool known = (profile.measured & bit) != 0 || value.of(profile) != value.of(builtin);  // or learned
+    const bool learned = !profile.learned.empty() && value.unit == "s/byte" &&
+                         value.name.find("_cop") != std::string::npos && value.of(profile) != value.of(builtin);
+    const bool known = (profile.measured & bit) != 0 || learned;
     const std::string measured = known ? in_units(value, value.of(profile)) : "-";
     std::snprintf(line.data(), line.size(), "%-38s%16s%16s  %s\n", name.c_str(), in_units(value, value.of(builtin)).c_str(),
                   measured.c_str(), std::string{value.meaning}.c_str());

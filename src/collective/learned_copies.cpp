@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -29,11 +30,17 @@ std::string name_of_number(double MachineProfile::*number) {
 // An object without numbers: no such file, or none of this machine and version.
 Json read_copies(const std::string& file) {
   Json none{{"isthmus_copies", kCopiesVersion}, {"machine", machine_name()}};
-  std::ifstream stream{file};
-  const Json all = stream ? Json::parse(stream, nullptr, false) : Json{};
-  const bool ours = all.is_object() && all.value("isthmus_copies", Json{}) == Json(kCopiesVersion) &&
-                    all.value("machine", Json{}) == none["machine"];
-  return ours ? all : none;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return none;
+  try {
+    std::ifstream stream{file};
+    Json all = Json::parse(stream, nullptr, false);
+    const bool ours = all.is_object() && all.value("isthmus_copies", Json{}) == Json(kCopiesVersion) &&
+                      all.value("machine", Json{}) == none["machine"];
+    return ours ? all : none;
+  } catch (const std::exception&) {  // a stream that fails half way
+    return none;
+  }
 }
 
 // Seconds per byte; 0: it is not there, or no such number.
@@ -89,6 +96,7 @@ bool keep_learned_copies(const std::string& file, const CopyChoice& found, const
     if (all.is_null()) all = read_copies(file);
     if (number_in(all, belief.ring) > 0 && number_in(all, belief.single) > 0) continue;
     const auto [ring, single] = found.best(size);
+    if (!std::isfinite(ring) || !std::isfinite(single)) continue;
     all[name_of_number(belief.ring)] = ring;
     all[name_of_number(belief.single)] = single;
     any = true;

@@ -25,9 +25,10 @@ void Matcher::leave_gap_behind(std::size_t at) {
 // The array doubles unless half of it was gaps, so that each receive is moved a bounded number of times.
 void Matcher::close_gaps() {
   const auto at = [this](std::size_t place) { return posted_.begin() + static_cast<std::ptrdiff_t>(place); };
-  const auto kept = std::copy_if(at(first_), at(end_), at(0), [](const Posted& receive) { return receive.waits(); });
+  const auto kept = std::remove_if(at(first_), at(end_), [](const Posted& receive) { return !receive.waits(); });
+  const auto moved = std::move(at(first_), kept, at(0));
   first_ = 0;
-  end_ = static_cast<std::size_t>(kept - at(0));
+  end_ = static_cast<std::size_t>(moved - at(0));
   const std::size_t room = std::max({room_, 2 * count_, std::size_t{64}});
   posted_.resize(room);
   room_ = room;  // not before there is

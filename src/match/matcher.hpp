@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <optional>
 #include <span>
@@ -23,8 +24,8 @@ namespace ist {
 
 inline constexpr std::int32_t kAnySource = -1;
 inline constexpr std::int32_t kAnyTag = -1;
-// The source of what takes no message.
-inline constexpr std::int32_t kNoSource = -2;
+// The source of what takes no message, which nobody can name.
+inline constexpr std::int32_t kNoSource = std::numeric_limits<std::int32_t>::min();
 
 struct Pattern {
   std::uint32_t context = 0;

@@ -86,6 +86,17 @@ class Link {
   // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, or cannot be read, and what was
   // read may be anything. After an error reads_peer() is false.
   virtual Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size);
+  // All of several offers at most kMostTogether, of memory that cannot be seen, in one call. False: any of them was withdrawn, or they are to be
+  // read one by one for another reason; what was read may be anything.
+  static constexpr std::size_t kMostTogether = 4;
+  struct OfferRead {
+    std::span<std::byte> into;
+    Offer offer;
+  };
+  virtual bool read_together(std::span<const OfferRead> reads) {
+    static_cast<void>(reads);
+    return false;
+  }
   // Can the peer open device memory of this process, as two processes of one host can?
   virtual bool lends() const { return false; }
   // True if the peer is this very process, so that pieces of both sides can be copied directly.

@@ -57,8 +57,9 @@ struct MachineProfile {
   // for a reduce_scatter 505 and 160, 1370 and 925 (docs/measured/README.md).
   double device_arithmetic_above = 128 << 10;
   double device_arithmetic_above_shared = 8 << 20;
-  // Of an OpenCL device that is the processor: never, since two ranks took 1.2 to 4 times as long with its kernels for allreduce and
-  // reduce_scatter of 16 KiB to 64 MiB (PoCL 3.1, two Xeon processors, 2026-11-27; docs/measured/README.md). Other devices of OpenCL have CUDA's number.
+  // Of an OpenCL device that is the processor: never, since two ranks took 1.1 to 5.8 times as long with its kernels for allreduce and
+  // reduce_scatter of 256 KiB to 64 MiB, and 0.94 to 1.9 times of less (PoCL, two Xeon processors, 2026-11-27;
+  // docs/measured/README.md). Other devices of OpenCL have CUDA's number.
   double device_arithmetic_above_processor = 1e15;
   bool shares_device = false;  // another rank has the CUDA device that is this one's own
 };

@@ -1,5 +1,6 @@
 // Long messages between host buffers: in one copy, where that is possible and quicker.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -11,6 +12,27 @@ namespace {
 
 // Read at once, so that a long message does not keep the engine from everybody else.
 constexpr std::uint64_t kAtOnce = 512 << 10;
+
+// What waits to be read from that peer is read along with the first of it, as far as a call of the system may be long: four messages of 64, 128 and
+// 256 KiB take 0.35, 0.4 and 0.4 us less each so (docs/measured/README.md). What was is read to its end, and finished in its own step.
+void read_along(OperationTable& operations, std::span<const std::uint32_t> active, const Operation& first, Link& link) {
+  std::array<Link::OfferRead, Link::kMostTogether> reads;
+  std::array<state::Reading*, Link::kMostTogether> found{};
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < active.size() && count < found.size(); ++i) {
+    Operation* const one = operations.whole_at(active[i]);
+    auto* const reading = one != nullptr ? std::get_if<state::Reading>(&one->state) : nullptr;
+    if (reading == nullptr || one->peer != first.peer || one->timed || one->shown || reading->done != 0) continue;
+    const std::uint64_t size = one->outcome.bytes.value;
+    if (bytes + size > kAtOnce) continue;
+    reads[count] = {{one->piece.address(), size}, reading->offer};
+    found[count++] = reading;
+    bytes += size;
+  }
+  if (count < 2 || !link.read_together({reads.data(), count})) return;
+  for (std::size_t i = 0; i < count; ++i) found[i]->done = reads[i].into.size();
+}
 
 }  // namespace
 
@@ -60,10 +82,13 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   auto& reading = std::get<state::Reading>(operation.state);
   PeerState& from = peer(operation.peer);
   const std::uint64_t size = operation.outcome.bytes.value;
+  if (reading.done == 0 && !operation.timed && !operation.shown && 2 * size <= kAtOnce)
+    read_along(operations_, active_, operation, *from.link);
   const Bytes part{std::min(kAtOnce, size - reading.done)};
   const auto begun = operation.timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-  const auto read =
-      from.link->read_peer(operation.piece.address() + reading.done, reading.offer, Offset{reading.done}, part);
+  const auto read = part == Bytes{} ? Result<bool>{true}
+                                    : from.link->read_peer(operation.piece.address() + reading.done, reading.offer,
+                                                           Offset{reading.done}, part);
   if (!read.ok() || !*read) {
     // A death, a permission taken back, a send that has ended: the ring carries the message, or the sender says why not.
     if (!read.ok())

@@ -194,7 +194,7 @@ void Engine::doubt_schedules() {
       else if (!message.sends || !take_back(message, part))
         continue;
       if (message.in<state::Announced>())
-        peer(message.peer).note_given_up(message.envelope.sequence, {vain.code(), run.about});
+        peer(message.peer).note_given_up(message.envelope.sequence, {run.status.code(), run.about});
       finish(message, part, vain);
     }
   }

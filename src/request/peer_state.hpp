@@ -90,11 +90,11 @@ struct PeerState {
     GivenUp why;
   };
   static constexpr std::size_t kMostGivenUp = 16;
-  std::deque<GivenUpMessage> given_up;
+  std::vector<GivenUpMessage> given_up;
   // Where memory runs out, the peer hears no more than that the message was given up.
   void note_given_up(std::uint32_t sequence, const GivenUp& why) try {
     given_up.push_back({sequence, why});
-    if (given_up.size() > kMostGivenUp) given_up.pop_front();
+    if (given_up.size() > kMostGivenUp) given_up.erase(given_up.begin());
   } catch (const std::bad_alloc&) {
     return;
   }

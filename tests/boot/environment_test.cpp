@@ -192,6 +192,28 @@ TEST(Environment, a_port_in_use_is_named) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+// As torchrun does: its agent, a process of its own, listens at MASTER_PORT for as long as the job runs.
+TEST(Environment, ranks_meet_beside_the_store_of_an_agent_that_has_the_port) {
+  const auto ends = run_with_environment(3, [](int rank) {
+    ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    Result<std::vector<FileDescriptor>> agent = std::vector<FileDescriptor>{};
+    if (rank == 0) agent = listen_at("127.0.0.1", std::atoi(std::getenv("MASTER_PORT")));
+    ASSERT_TRUE(agent.ok()) << agent.status().text();
+    for (int world = 0; world < 3; ++world) {
+      auto boot = join_job(Settings{});
+      ASSERT_TRUE(boot.ok()) << boot.status().text();
+      exchange_and_compare(**boot, world, 100);
+    }
+    // An agent that keeps none there leaves the port to rank 0.
+    agent = std::vector<FileDescriptor>{};
+    ::setenv("TORCHELASTIC_USE_AGENT_STORE", "False", 1);
+    auto boot = join_job(Settings{});
+    ASSERT_TRUE(boot.ok()) << boot.status().text();
+    exchange_and_compare(**boot, 3, 100);
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
 TEST(Environment, a_program_that_is_no_rank_0_is_described) {
   const auto ends = run_with_environment(2, [](int rank) {
     if (rank == 0) {

@@ -249,6 +249,9 @@ TEST(Explain, WhereDeviceMemoryIsCombinedIsTold) {
   const auto remark = [](const std::string& call) { return answer(call)["remark"].get<std::string>(); };
   for (const char* kind : {"opencl", "cuda"})
     EXPECT_NE(remark("allreduce --ranks 2 --kind " + std::string{kind}).find(combined), std::string::npos) << kind;
+  const std::string by_host = "Of a device that is the processor the host combines all.";
+  EXPECT_NE(remark("allreduce --ranks 2 --kind opencl").find(by_host), std::string::npos);
+  EXPECT_EQ(remark("allreduce --ranks 2 --kind cuda").find(by_host), std::string::npos);
   EXPECT_EQ(remark("allreduce --ranks 2 --kind host").find("Parts of up to"), std::string::npos);
   EXPECT_EQ(remark("bcast --ranks 2 --kind opencl").find("Parts of up to"), std::string::npos);
 }

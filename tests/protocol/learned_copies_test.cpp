@@ -121,6 +121,16 @@ TEST_F(LearnedCopies, of_a_file_that_says_something_else_are_none) {
   }
 }
 
+TEST_F(LearnedCopies, of_a_folder_are_none) {
+  std::filesystem::create_directories(file());
+  MachineProfile machine;
+  EXPECT_FALSE(add_learned_copies(file(), machine));
+  CopyChoice choice;
+  try_both(choice, kibibytes(128), 2e-10, 1e-10);
+  EXPECT_FALSE(keep_learned_copies(file(), choice, MachineProfile{}));
+  EXPECT_TRUE(std::filesystem::is_directory(file()));
+}
+
 TEST_F(LearnedCopies, that_cannot_be_written_are_no_error) {
   std::ofstream{folder() / "isthmus"} << "in the way";
   CopyChoice choice;

@@ -55,6 +55,10 @@ check_rest() {
     step 120 "device memory lent between ranks that see one GPU each" "$isthmus" run -n 2 --prefix-output \
       sh tests/launcher/mixed_devices.sh own "$build/tests/ranks_lending" --gtest_brief=1
   fi
+  if python3 -c "import torch" 2>/dev/null; then
+    step 60 "ranks that torchrun starts" env OMP_NUM_THREADS=1 python3 -m torch.distributed.run --standalone --nproc-per-node 2 --no-python -- \
+      "$isthmus" bench latency --quick --max 4KiB
+  fi
   step 150 "demo" env DEMO_OUTPUT="$raw/demo" examples/stencil2d/demo.sh "$build"
   local second
   second=$(second_gpu)

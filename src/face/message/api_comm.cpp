@@ -196,6 +196,8 @@ int ist_comm_free(ist_comm* comm) try {
   found->world->stream_meetings().forget(*found->comm);
   ist::comms_gone.fetch_add(1, std::memory_order_relaxed);
   found->world->comms().remove(name);
+  // Again: who named it in between may have found it, and remembered that.
+  ist::comms_gone.fetch_add(1, std::memory_order_relaxed);
   *comm = IST_COMM_NULL;
   return IST_OK;
 } catch (...) {

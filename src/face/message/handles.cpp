@@ -93,6 +93,7 @@ std::unique_ptr<World> remove_world(ist_world handle) {
   comms_gone.fetch_add(1, std::memory_order_relaxed);
   worlds_by_slot[slot].store(nullptr, std::memory_order_release);
   place.generation.fetch_add(1);
+  comms_gone.fetch_add(1, std::memory_order_relaxed);  // again: as in ist_comm_free
   return std::move(place.owner);
 }
 

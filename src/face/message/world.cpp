@@ -260,16 +260,19 @@ void World::keep_learned_copies() try {
   const bool keeps = local.size() > 1 && peers_->rank() <= local[1];
   const std::string file = keeps ? learned_copies_path() : "";
   if (file.empty()) return;
-  const std::lock_guard lock(engine_->lock());
-  static_cast<void>(ist::keep_learned_copies(file, engine_->copies(), engine_->parts().machine));
+  const CopyChoice found = [this] {
+    const std::lock_guard lock(engine_->lock());
+    return engine_->copies();
+  }();
+  static_cast<void>(ist::keep_learned_copies(file, found, engine_->parts().machine));
 } catch (const std::exception&) {
   return;
 }
 
 Status World::leave() {
   const Status ended = end();
-  keep_learned_copies();
   for (const auto& path : paths_) path->leave(board_->first_dead());
+  keep_learned_copies();  // when the others know that this rank has left: a file may take its time
   watcher_.reset();
   if (trace_) trace_->end();
   return ended;

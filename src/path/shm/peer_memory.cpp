@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <string>
 
@@ -70,6 +71,20 @@ Status PeerMemory::read(std::span<std::byte> into, std::uint64_t address) const 
     done += static_cast<std::size_t>(moved);
   }
   return {};
+}
+
+bool PeerMemory::read(std::span<const Part> parts) const {
+  std::array<iovec, kMostParts> here{};
+  std::array<iovec, kMostParts> there{};
+  if (parts.size() > here.size()) return false;
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    here[i] = {parts[i].into.data(), parts[i].into.size()};
+    there[i] = {reinterpret_cast<void*>(parts[i].address), parts[i].into.size()};
+    wanted += parts[i].into.size();
+  }
+  return ::process_vm_readv(process_, here.data(), parts.size(), there.data(), parts.size(), 0) ==
+         static_cast<ssize_t>(wanted);
 }
 
 }  // namespace ist

@@ -29,6 +29,13 @@ class PeerMemory {
   // Whether it is still what the peer offered is to be asked behind it. That the number is another process's by now is not found; it
   // takes an end of the peer that nobody has noticed yet, and all other numbers of processes given out meanwhile.
   Status read(std::span<std::byte> into, std::uint64_t address) const;
+  // Several, at most kMostParts, by one call of the system. False: not all of it, and what was read may be anything.
+  static constexpr std::size_t kMostParts = 4;
+  struct Part {
+    std::span<std::byte> into;
+    std::uint64_t address = 0;
+  };
+  bool read(std::span<const Part> parts) const;
 
  private:
   explicit PeerMemory(int process) : process_(process) {}

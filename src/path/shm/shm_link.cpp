@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -274,6 +275,17 @@ Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from
   memory_.reset();
   unreadable_ = read;
   return read;
+}
+
+bool ShmLink::read_together(std::span<const OfferRead> reads) {
+  if (!memory_ || reads.size() > kMostTogether) return false;
+  static_assert(kMostTogether <= PeerMemory::kMostParts);
+  std::array<PeerMemory::Part, kMostTogether> parts;
+  for (std::size_t i = 0; i < reads.size(); ++i) parts[i] = {reads[i].into, reads[i].offer.address};
+  // Guards COUNT, COUNT_LAST, as in read_peer(): the count is asked behind all of the copies. Where it has changed, or they failed, the words are to be
+  // asked one by one.
+  return memory_->read({parts.data(), reads.size()}) &&
+         std::none_of(reads.begin(), reads.end(), [this](const OfferRead& read) { return is_withdrawn(read.offer); });
 }
 
 // Also where it fails: the memory may be locked for some of the kinds, and is unlocked in the end all the same.

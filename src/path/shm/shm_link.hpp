@@ -100,6 +100,7 @@ class ShmLink final : public Link {
   Status why_not_read() override { return reads_peer() ? Status{} : unreadable_; }
   bool lends() const override { return true; }
   Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) override;
+  bool read_together(std::span<const OfferRead> reads) override;
 
   // After something was published for the peer: rings its doorbell, if it is one that may sleep.
   void ring() const override {
