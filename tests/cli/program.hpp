@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 namespace ist::test {
@@ -20,11 +19,8 @@ struct Ran {
   std::string output;  // standard output, and standard error unless it was sent elsewhere
 };
 
-// `environment`: NAME=value words in front of the command. A rank of another job must not be taken for ours, nor what programs learn be kept
-// for whoever runs the tests.
+// `environment`: NAME=value words in front of the command. A rank of another job must not be taken for ours.
 inline Ran run_program(const std::string& arguments, const std::string& environment = "") {
-  static const bool without_cache = ::setenv("XDG_CACHE_HOME", "/dev/null", 1) == 0;
-  static_cast<void>(without_cache);
   const std::string command = "env -u RANK -u WORLD_SIZE -u ISTHMUS_SIZE -u ISTHMUS_RANK -u ISTHMUS_BOOT_FD " + environment +
                               " timeout -k 5 150 " PROGRAM " " + arguments + " 2>&1 </dev/null";
   Ran ran;
