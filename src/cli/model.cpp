@@ -44,6 +44,15 @@ std::string in_units(const ProfileValue& value, double number) {
   return text.data();
 }
 
+// Not measured here, but found out by a program?
+bool is_learned(const ProfileValue& value, const Profile& profile) {
+  const auto is_of = [&](const CopyBelief& belief) {
+    return value.message == belief.ring || value.message == belief.single;
+  };
+  return !profile.learned.empty() && value.message != nullptr && value.of(profile) > 0 &&
+         std::any_of(kCopyBeliefs.begin(), kCopyBeliefs.end(), is_of);
+}
+
 std::string table_of(const Profile& profile) {
   std::array<char, 200> line{};
   std::snprintf(line.data(), line.size(), "%-38s%16s%16s  %s\n", "value", "built in", "measured", "meaning");
@@ -52,9 +61,7 @@ std::string table_of(const Profile& profile) {
   std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     const std::string name = std::string{value.group} + "." + std::string{value.name};
-    const bool learned = !profile.learned.empty() && value.unit == "s/byte" &&
-                         value.name.find("_cop") != std::string::npos && value.of(profile) != value.of(builtin);
-    const bool known = (profile.measured & bit) != 0 || learned;
+    const bool known = (profile.measured & bit) != 0 || is_learned(value, profile);
     const std::string measured = known ? in_units(value, value.of(profile)) : "-";
     std::snprintf(line.data(), line.size(), "%-38s%16s%16s  %s\n", name.c_str(), in_units(value, value.of(builtin)).c_str(),
                   measured.c_str(), std::string{value.meaning}.c_str());

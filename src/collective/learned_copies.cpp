@@ -1,9 +1,6 @@
 #include "collective/learned_copies.hpp"
 
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -50,18 +47,6 @@ double number_in(const Json& all, double MachineProfile::*number) {
   return std::isfinite(value) && value > 0 && value < 1 ? value : 0;
 }
 
-bool write_copies(const std::string& file, const Json& all) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path{file}.parent_path(), error);
-  const std::string beside = file + "." + std::to_string(::getpid());
-  std::ofstream stream{beside, std::ios::trunc};
-  stream << all.dump(2) << '\n';
-  stream.close();
-  if (stream && std::rename(beside.c_str(), file.c_str()) == 0) return true;
-  std::filesystem::remove(beside, error);
-  return false;
-}
-
 }  // namespace
 
 std::string learned_copies_path() {
@@ -101,7 +86,7 @@ bool keep_learned_copies(const std::string& file, const CopyChoice& found, const
     all[name_of_number(belief.single)] = single;
     any = true;
   }
-  return any && write_copies(file, all);
+  return any && write_in_one_step(file, all.dump(2) + "\n");
 }
 
 }  // namespace ist

@@ -82,5 +82,7 @@ std::string profile_path();
 Result<Profile> read_profile(const std::string& file);
 // The measured numbers, in one step: nobody ever reads a half. `note` is kept in the file for people: who measured it, and when.
 Status write_profile(const std::string& file, const Profile& profile, const std::string& note);
+// The same of any text, and of the folders before it. False: it could not be written, and nothing is left of it.
+bool write_in_one_step(const std::string& file, const std::string& text);
 
 }  // namespace ist

@@ -149,18 +149,21 @@ Status write_profile(const std::string& file, const Profile& profile, const std:
     if ((profile.measured & bit) != 0) group[std::string{value.name}] = value.of(profile);
     bit <<= 1U;
   }
+  if (write_in_one_step(file, all.dump(2) + "\n")) return {};
+  return {IST_ERR_SETTING, "the file " + file + " cannot be written; is its folder there, and yours?"};
+}
+
+bool write_in_one_step(const std::string& file, const std::string& text) {
   std::error_code error;
   const std::filesystem::path target{file};
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
   const std::string beside = file + "." + std::to_string(::getpid());
   std::ofstream stream{beside, std::ios::trunc};
-  stream << all.dump(2) << '\n';
+  stream << text;
   stream.close();
-  if (!stream || std::rename(beside.c_str(), file.c_str()) != 0) {
-    std::filesystem::remove(beside, error);
-    return {IST_ERR_SETTING, "the file " + file + " cannot be written; is its folder there, and yours?"};
-  }
-  return {};
+  if (stream && std::rename(beside.c_str(), file.c_str()) == 0) return true;
+  std::filesystem::remove(beside, error);
+  return false;
 }
 
 }  // namespace ist

@@ -15,7 +15,7 @@ constexpr std::uint64_t kAtOnce = 512 << 10;
 
 // What waits to be read from that peer is read along with the first of it, as far as a call of the system may be long: four messages of 64, 128 and
 // 256 KiB take 0.35, 0.4 and 0.4 us less each so (docs/measured/README.md). What was is read to its end, and finished in its own step.
-void read_along(OperationTable& operations, std::span<const std::uint32_t> active, const Operation& first, Link& link) {
+void read_along(OperationTable& operations, std::span<const std::uint32_t> active, Rank peer, Link& link) {
   std::array<Link::OfferRead, Link::kMostTogether> reads;
   std::array<state::Reading*, Link::kMostTogether> found{};
   std::size_t count = 0;
@@ -23,7 +23,7 @@ void read_along(OperationTable& operations, std::span<const std::uint32_t> activ
   for (std::size_t i = 0; i < active.size() && count < found.size(); ++i) {
     Operation* const one = operations.whole_at(active[i]);
     auto* const reading = one != nullptr ? std::get_if<state::Reading>(&one->state) : nullptr;
-    if (reading == nullptr || one->peer != first.peer || one->timed || one->shown || reading->done != 0) continue;
+    if (reading == nullptr || one->peer != peer || one->timed || one->shown || reading->done != 0) continue;
     const std::uint64_t size = one->outcome.bytes.value;
     if (bytes + size > kAtOnce) continue;
     reads[count] = {{one->piece.address(), size}, reading->offer};
@@ -83,7 +83,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   PeerState& from = peer(operation.peer);
   const std::uint64_t size = operation.outcome.bytes.value;
   if (reading.done == 0 && !operation.timed && !operation.shown && 2 * size <= kAtOnce)
-    read_along(operations_, active_, operation, *from.link);
+    read_along(operations_, active_, from.rank, *from.link);
   const Bytes part{std::min(kAtOnce, size - reading.done)};
   const auto begun = operation.timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
   const auto read = part == Bytes{} ? Result<bool>{true}

@@ -109,9 +109,7 @@ class OperationTable {
   // Are all of them plain?
   bool all_plain() const { return whole_ == 0; }
   bool used(std::uint32_t index) const { return lines_[index].stage != Stage::free; }
-  // By the 32 bits of one that is posted; null if it is not plain.
-  PlainReceive* find_posted(std::uint32_t wire) { return posted().find(wire); }
-  // The same of several, until one is added.
+  // Those that are posted, until one is added: by the 32 bits of one; null if it is not plain.
   struct PostedOnes {
     PlainReceive* lines;
     PlainReceive* find(std::uint32_t wire) const {

@@ -57,7 +57,7 @@ TEST(OperationTable, AnOperationIsMadeOfAPostedOneThatIsAskedFor) {
   post(table, id, 3);
   EXPECT_FALSE(table.empty());
   EXPECT_TRUE(table.used(id.index()));
-  EXPECT_NE(nullptr, table.find_posted(id.wire()));
+  EXPECT_NE(nullptr, table.posted().find(id.wire()));
   const Operation* const operation = table.find(id);
   ASSERT_NE(nullptr, operation);
   EXPECT_TRUE(operation->in<state::Posted>());
@@ -66,7 +66,7 @@ TEST(OperationTable, AnOperationIsMadeOfAPostedOneThatIsAskedFor) {
   EXPECT_EQ(buffer.size(), operation->piece.size.value);
   EXPECT_EQ(KindId::host, operation->piece.kind);
   EXPECT_EQ(nullptr, operation->group);
-  EXPECT_EQ(nullptr, table.find_posted(id.wire())) << "it is plain no longer";
+  EXPECT_EQ(nullptr, table.posted().find(id.wire())) << "it is plain no longer";
   EXPECT_EQ(operation, table.find_wire(id.wire()));
   table.release(id.index());
   EXPECT_TRUE(table.empty());
@@ -109,7 +109,7 @@ TEST(OperationTable, WhatIsStartedOnACommunicatorOutlivesIt) {
   EXPECT_FALSE(watched.expired());
   ASSERT_NE(nullptr, table.at(posted.index()).group);
   EXPECT_EQ("reversed", table.at(posted.index()).group->name());
-  EXPECT_NE(nullptr, table.find_posted(other.wire())) << "the world's stays plain";
+  EXPECT_NE(nullptr, table.posted().find(other.wire())) << "the world's stays plain";
   table.release(posted.index());
   EXPECT_TRUE(watched.expired());
 }

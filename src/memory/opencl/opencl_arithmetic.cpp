@@ -28,10 +28,7 @@ Status OpenclKind::can(Reduction reduction, ist_type type, int device) {
 }
 
 bool OpenclKind::by_processor(int device) const {
-  if (device < 0 || static_cast<std::size_t>(device) >= devices().size()) return false;
-  cl_device_type type = 0;
-  api_.clGetDeviceInfo(contexts_.device(device), CL_DEVICE_TYPE, sizeof type, &type, nullptr);
-  return (type & CL_DEVICE_TYPE_CPU) != 0;
+  return device >= 0 && static_cast<std::size_t>(device) < devices().size() && contexts_.is_processor(device);
 }
 
 Result<Ticket> OpenclKind::combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,

@@ -46,6 +46,11 @@ class OpenclContexts {
 
   // One of the list.
   cl_device_id device(int ordinal) const { return ids_[static_cast<std::size_t>(ordinal)]; }
+  bool is_processor(int ordinal) const {
+    cl_device_type type = 0;
+    api_.clGetDeviceInfo(device(ordinal), CL_DEVICE_TYPE, sizeof type, &type, nullptr);
+    return (type & CL_DEVICE_TYPE_CPU) != 0;
+  }
   // The context of a buffer, asked before anything else about it: refuses one that was released.
   Result<cl_context> context_of(cl_mem memory) const;
   OpenclReleased& released() { return released_; }

@@ -30,11 +30,9 @@ SpaceReach OpenclSpaces::reach(int device) {
 
 Status OpenclSpaces::shares_memory(int device) const {
   const cl_device_id id = contexts_.device(device);
-  cl_device_type type = 0;
   cl_bool unified = CL_FALSE;
-  api_.clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, nullptr);
   api_.clGetDeviceInfo(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, nullptr);
-  if ((type & CL_DEVICE_TYPE_CPU) == 0 || unified == CL_FALSE)
+  if (!contexts_.is_processor(device) || unified == CL_FALSE)
     return {IST_ERR_UNSUPPORTED, "the device is not the processor"};
   const auto own = contexts_.own(device);
   if (!own.ok()) return own.status();
