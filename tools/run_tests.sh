@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds and runs what `make test` (quick) and `make test-long` (long: quick, asan, tsan and clang, each of which is a set of
-# its own too) promise; tsan-threads is of tsan what threads of ranks do, which takes minutes. Every step runs, also after one failed; the last lines say which failed and where the time went, and
+# its own too) promise; tsan-threads is of quick and of tsan what threads of ranks do. Every step runs, also after one failed; the last lines say which failed and where the time went, and
 # so does build/tests-SET.json, which tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_COMMIT (where there
 # is no repository), ISTHMUS_CUDA_IMAGES (a build of the same sources whose device code is taken), ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on the machine say that they are skipped.
 set -u
@@ -56,7 +56,10 @@ build() {  # build PRESET [TARGETS...]
   local folder=build-$preset
   if [ "$preset" = release ]; then folder=build; fi
   mkdir -p "$folder"
-  if ! cmake --preset "$preset" "${options[@]}" "-DISTHMUS_PYTHON=$with_python" "-DISTHMUS_CUDA_IMAGES=$images" \
+  # Threads of ranks have host memory.
+  local own=()
+  if [ "$preset" = tsan-threads ]; then own=(-DISTHMUS_CUDA=OFF); fi
+  if ! cmake --preset "$preset" "${options[@]}" "-DISTHMUS_PYTHON=$with_python" "-DISTHMUS_CUDA_IMAGES=$images" "${own[@]}" \
     >"$folder/configured.out"; then
     cat "$folder/configured.out"
     unbuilt+=("$folder")
@@ -108,6 +111,7 @@ quick() {
     "${python_targets[@]}"
   if [ ${#failed[@]} = 0 ]; then images=$PWD/build; fi
   step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE "$not_optimised"
+  threads_of_ranks
   step "build, counting lines" build coverage
   step "tests, counting lines" coverage
   step "checks of the sources" tools/check_all.sh build
@@ -140,17 +144,20 @@ with() {  # with asan|tsan|clang
 }
 
 # The ranks alone are under the sanitizer: their launcher is the optimised one, or it would be most of what is compiled.
-threads() {
-  local ranks
-  export ISTHMUS_TEST_LONG=1 TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt
-  if setarch -R true 2>/dev/null; then unshuffled=(setarch -R); fi
-  step "build, optimised: the launcher" build release isthmus_program isthmus_commit
-  if [ ${#failed[@]} = 0 ]; then images=$PWD/build; fi
-  step "build, tsan: threads of ranks" build tsan ranks_threads
+threads_of_ranks() {
+  local ranks with=(env "TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt")
+  if setarch -R true 2>/dev/null; then with+=(setarch -R); fi
+  step "build, tsan: threads of ranks" build tsan-threads ranks_threads
   for ranks in 2 3; do
-    step "tests, tsan: 8 threads in each of $ranks ranks" timeout 900 "${unshuffled[@]}" build/bin/isthmus run -n "$ranks" \
-      --prefix-output build-tsan/tests/ranks_threads --gtest_brief=1
+    step "tests, tsan: 8 threads in each of $ranks ranks" timeout 900 "${with[@]}" build/bin/isthmus run -n "$ranks" \
+      --prefix-output build-tsan-threads/tests/ranks_threads --gtest_brief=1
   done
+}
+
+threads() {
+  export ISTHMUS_TEST_LONG=1
+  step "build, optimised: the launcher" build release isthmus_program isthmus_commit
+  threads_of_ranks
 }
 
 long() {

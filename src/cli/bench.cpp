@@ -97,6 +97,7 @@ BenchReport describe_run(const Session& session, const Settings& settings) {
   if (options.into) report.into = session.result_place(0).text();
   report.staged = options.staged;
   report.ready = options.ready;
+  report.fresh = options.fresh;
   report.quick = options.quick;
   report.added = added_names(options);
   report.ranks = session.size();
@@ -157,6 +158,7 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   if (options.staged) arguments.emplace_back("--staged");
   if (options.automatic) arguments.emplace_back("--auto");
   if (options.ready) arguments.emplace_back("--ready");
+  if (options.fresh) arguments.emplace_back("--fresh");
   become_ranks(options.ranks == 0 ? (options.pairs() ? 4 : 2) : options.ranks, arguments);
 }
 
@@ -315,6 +317,8 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--ready", options->ready,
                     "buffers promise that nothing is pending on them, and their streams and queues are not asked");
+  command->add_flag("--fresh", options->fresh,
+                    "of bandwidth between host memory: each message of a window has bytes of its own, written just before");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->footer(
       "Every table has limit_ratio, how many times as long as the machine's own limit a row takes, and says what that limit "

@@ -8,6 +8,7 @@ namespace {
 
 // One repetition: a round trip, or a window and its answer.
 void repeat_once(Session& session, std::size_t bytes, int messages) {
+  const std::size_t stride = session.options().fresh ? bytes : 0;
   if (session.options().latency()) {
     if (session.rank() == 0) {
       session.send(0, bytes);
@@ -23,10 +24,11 @@ void repeat_once(Session& session, std::size_t bytes, int messages) {
     else
       session.tell(std::int32_t{0});
   } else if (session.rank() == 0) {
-    session.send_window(messages, 0, bytes);
+    if (stride != 0) session.write_lines(static_cast<std::size_t>(messages) * bytes);
+    session.send_window(messages, stride, bytes);
     session.hear<std::int32_t>();
   } else {
-    session.receive_window(messages, 0, bytes);
+    session.receive_window(messages, stride, bytes);
     session.tell(std::int32_t{0});
   }
 }

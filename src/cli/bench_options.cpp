@@ -125,6 +125,8 @@ void complete(BenchOptions& options, bool least, bool most) {
   }
   if (options.into && !options.overlap() && options.benchmark != "collective")
     throw Failure(2, "--into is for what calls leave, of collective and overlap, not for " + options.benchmark);
+  if (options.fresh && (options.benchmark != "bandwidth" || options.from.on_device() || options.to.on_device()))
+    throw Failure(2, "--fresh is for bandwidth between host memory, whose bytes a processor writes before they are sent");
   if (options.limits()) {
     complete_limits(options, least, most);
     return;

@@ -62,6 +62,7 @@ struct BenchOptions {
   bool staged = false;
   bool every_pair = false;    // of the memory that there is, one after the other
   bool automatic = false;     // buffers do not say their kind
+  bool fresh = false;         // of bandwidth: messages of a window have bytes of their own, just written
   bool ready = false;         // buffers say that nothing is pending on them
   std::string side = "host";  // of one-sided: who calls
   std::string json_file;
@@ -81,7 +82,9 @@ struct BenchOptions {
   bool sweep() const { return benchmark == "sweep"; }
   bool overlap() const { return benchmark == "overlap"; }
   // Whether a memcpy of the message's own size is a limit of it.
-  bool limited_by_memcpy() const { return (latency() || benchmark == "bandwidth") && !from.on_device() && !to.on_device(); }
+  bool limited_by_memcpy() const {
+    return (latency() || benchmark == "bandwidth") && !fresh && !from.on_device() && !to.on_device();
+  }
   // Where the memory is unless told otherwise.
   const char* usual_memory() const {
     const bool in_stream = stream() || (timed_call() != nullptr && timed_call()->in_stream());

@@ -142,6 +142,7 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
                                   {"memcpy_gbps", rounded(report.limits.memcpy_gbps, kGigabytes)},
                                   {"memcpy_bytes", report.limits.memcpy_bytes},
                                   {"processors", std::move(processors)}}}};
+  if (report.fresh) all["fresh"] = true;
   if (!report.into.empty()) all["into"] = report.into;
   if (!report.limit_is.empty()) all["limit_is"] = report.limit_is;
   if (!report.left_out.empty()) all["left_out"] = report.left_out;
@@ -154,8 +155,9 @@ std::string table_header(const BenchReport& report) {
   return "isthmus bench " + report.benchmark + ", " +
          (report.ranks == 1 ? "one process" : std::to_string(report.ranks) + " ranks") + ", " + report.from + " to " +
          report.to + (report.into.empty() ? "" : ", results into " + report.into) +
-         (report.staged ? ", staged by hand through the host" : "") + (report.ready ? ", ready" : "") + "\n" +
-         report.machine + "; commit " + report.commit + "\n" + meaning(report) + "\n" +
+         (report.staged ? ", staged by hand through the host" : "") + (report.ready ? ", ready" : "") +
+         (report.fresh ? ", each message just written" : "") + "\n" + report.machine + "; commit " + report.commit + "\n" +
+         meaning(report) + "\n" +
          formatted("%12s %12s %12s %12s %10s%s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", names.c_str(),
                    "path");
 }

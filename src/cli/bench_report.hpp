@@ -35,6 +35,7 @@ struct BenchReport {
   bool progress_thread = false;
   std::string threads = "multiple";
   bool staged = false;
+  bool fresh = false;
   bool ready = false;
   bool quick = false;
   std::size_t sizes_checked = 0;

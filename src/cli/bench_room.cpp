@@ -107,6 +107,8 @@ BufferLayout layout_of(const BenchOptions& options, int ranks) {
   const std::size_t longest = options.most + kBeyondMost;
   BufferLayout layout;
   layout.capacity = std::max(longest, kLeastCapacity);
+  if (options.fresh)
+    layout.capacity = std::max(layout.capacity, static_cast<std::size_t>(window_of(options.most)) * longest);
   if (const CollectiveCall* const call = options.timed_call()) {
     layout.recv_offset = call->input_bytes(longest, ranks);
     layout.capacity = layout.whole = layout.recv_offset + call->result_bytes(longest, ranks);

@@ -131,6 +131,12 @@ void Session::read(std::span<std::byte> bytes, std::size_t offset) {
   must(ist_memory_copy(world_, ist_host(bytes.data()), at(offset), bytes.size()), "ist_memory_copy");
 }
 
+void Session::write_lines(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  auto* const first = reinterpret_cast<unsigned char*>(named_.object);
+  for (std::size_t at = 0; at < bytes; at += kLine) ++first[at];
+}
+
 std::string Session::path_name(int carrier) const {
   const bool by_hand = options_.staged && (places_.front().on_device() || places_.back().on_device());
   return std::string{by_hand ? "staged+" : ""} + "shm/" + ist_carrier_name(carrier);
@@ -160,7 +166,8 @@ void Session::send(std::size_t offset, std::size_t bytes) {
     must(ist_memory_copy(world_, ist_host(staging_.data()), source, bytes), "ist_memory_copy");
     source = ist_host(staging_.data());
   }
-  must(ist_send(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_), "ist_send");
+  const auto send = synchronous_ ? ist_ssend : ist_send;
+  must(send(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_), "ist_send");
 }
 
 void Session::put_send(std::size_t offset, std::size_t bytes) {
@@ -204,10 +211,11 @@ void Session::receive(std::size_t offset, std::size_t bytes) {
 void Session::start_sends(int count, std::size_t stride, std::size_t bytes) {
   const int to = other();
   const ist_buffer same = at(0);
+  const auto start = synchronous_ ? ist_issend : ist_isend;
   for (int n = 0; n < count; ++n) {
     const auto index = static_cast<std::size_t>(n);
-    must(ist_isend(stride == 0 ? same : at(index * stride), static_cast<std::int64_t>(bytes), IST_BYTE, to, kDataTag, comm_,
-                   &requests_[index]),
+    must(start(stride == 0 ? same : at(index * stride), static_cast<std::int64_t>(bytes), IST_BYTE, to, kDataTag, comm_,
+               &requests_[index]),
          "ist_isend");
   }
 }

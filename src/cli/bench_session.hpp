@@ -65,10 +65,14 @@ class Session {
   // Bytes of this rank's buffer, set and seen through host memory.
   void write(std::span<const std::byte> bytes, std::size_t offset = 0);
   void read(std::span<std::byte> bytes, std::size_t offset = 0);
+  // One byte of each line of so much of it, which is host memory: as a program writes what it sends.
+  void write_lines(std::size_t bytes);
 
   // One message of the benchmark, blocking, from or into the buffer at `offset`; by hand through the host where asked for.
   void send(std::size_t offset, std::size_t bytes);
   void receive(std::size_t offset, std::size_t bytes);
+  // From now on sends between host buffers are synchronous: announced, however short.
+  void send_synchronously(bool on) { synchronous_ = on; }
   // What this rank's library has found out of one copy or two.
   const CopyChoice& copies() const;
   // The same put into the stream or queue of this rank's buffer, of the benchmarks that are of such.
@@ -171,6 +175,7 @@ class Session {
   std::array<ist_request, std::size_t{2} * kWindow> requests_{};
   std::array<ist_status, kWindow> statuses_{};
   int carrier_ = IST_CARRIER_NONE;
+  bool synchronous_ = false;
 };
 
 // The method's warm-up, and more of it until 10 ms are over: what a world does first takes longer, and 100 short calls are over before

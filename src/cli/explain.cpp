@@ -21,6 +21,7 @@
 #include "path/shm/lane.hpp"
 #include "path/shm/pair_slot.hpp"
 #include "path/shm/peer_memory.hpp"
+#include "protocol/copy_beliefs.hpp"
 #include "protocol/explain_packing.hpp"
 #include "protocol/explain_stream.hpp"
 #include "request/schedule.hpp"
@@ -183,6 +184,7 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   message.same_device =
       from.on_device() && from.kind == to.kind && from.device != Place::kAnyDevice && from.device == to.device;
   message.slot_limit = options.self ? kAlwaysInSlots : pair_slot_limit(settings.eager_limit, 2);
+  if (!options.self && PeerMemory::possible().ok()) message.slots_up_to = slots_up_to(profile.message, settings);
   message.cell_limit = settings.eager_limit;
   if (settings.device_ipc == "never") message.not_lent = "ISTHMUS_DEVICE_IPC is never";
   message.readable = PeerMemory::possible;
@@ -260,8 +262,7 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
                      {}};
   if (options.ranks == 1) return answer;
   const CollectiveShape shape{options.ranks, Bytes{bytes}};
-  const auto ranks = static_cast<std::uint32_t>(options.ranks);
-  profile.collective.announced_above = static_cast<double>(pair_slot_limit(settings.eager_limit, ranks).value);
+  know_slots(profile, settings, options.ranks);
   // As the ranks of one host would, of whom some have a device where the buffers are on one.
   profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, static_cast<double>(kLaneRoom.value));
   if (static_cast<KindId>(place.kind) == KindId::cuda)

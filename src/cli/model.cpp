@@ -102,7 +102,7 @@ Found measure(const Settings& settings, int rounds) {
     method.benchmark = "latency";
     method.from = method.to = Place::read("host");
     method.most = kCopyBeliefs.back().size.value;
-    Session session(method);
+    Session session(method, "shared_heap=0");  // memory as programs have it
     session.prepare(settings);
     found.rank = session.rank();
     found.measured = measure_profile(session, settings, rounds);

@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "collective/learned_copies.hpp"
+#include "path/shm/pair_slot.hpp"
+#include "protocol/copy_beliefs.hpp"
 
 namespace ist {
 namespace {
@@ -33,6 +35,8 @@ constexpr std::array kValues{
     of_message("one_copy_2m", "s/byte", &MachineProfile::one_copy_2m, "the same in one copy"),
     of_message("two_copies_8m", "s/byte", &MachineProfile::two_copies_8m, "from 4 MiB on in two copies"),
     of_message("one_copy_8m", "s/byte", &MachineProfile::one_copy_8m, "the same in one copy"),
+    of_message("slots_up_to", "byte", &MachineProfile::slots_up_to,
+               "longest message between host buffers that goes in a slot where its receiver could copy it at once"),
     of_message("device_copy_alpha", "s", &MachineProfile::device_copy_alpha, "a copy of a device: call and completion"),
     of_message("device_copy_beta", "s/byte", &MachineProfile::device_copy_beta, "copying over a device's bus"),
     of_message("device_link_beta", "s/byte", &MachineProfile::device_link_beta, "copying from one device to another"),
@@ -124,6 +128,11 @@ std::string set_measured(Profile& profile, double& number, double value) {
     return std::string{kValues[i].group} + "." + std::string{kValues[i].name};
   }
   return "";
+}
+
+void know_slots(Profile& profile, const Settings& settings, int ranks) {
+  const Bytes longest = pair_slot_limit(settings.eager_limit, static_cast<std::uint32_t>(ranks));
+  profile.collective.announced_above = static_cast<double>(smaller(longest, slots_up_to(profile.message, settings)).value);
 }
 
 std::string in_words(const Profile& profile) {

@@ -51,6 +51,10 @@ struct MachineProfile {
   double two_copies_512k = 0, one_copy_512k = 0;
   double two_copies_2m = 0, one_copy_2m = 0;
   double two_copies_8m = 0, one_copy_8m = 0;
+  // Bytes up to which two copies through a slot take no longer than an announcement and one copy. 0: not measured on this machine, and slots go
+  // to their end. Of bytes that were just written, as programs pack what they send, 64 KiB one way take 9.5 us through a slot and 18.4 in one
+  // copy; of bytes that nobody writes between two messages, as in OSU's loops, 8.5 and 5.9 (two Xeon processors, 2026-11-27).
+  double slots_up_to = 0;
   // Bytes of a device's memory up to which a rank computes its part of a reduction on the host: a copy each way costs less than
   // kernels do. Where another rank has the device for its own, too, a kernel waits for its turn (without MPS): two ranks on one
   // H200 took for an allreduce of 1 MiB 570 us with arithmetic on the device and 190 with it on the host, of 8 MiB 2300 and 1100;
@@ -86,6 +90,8 @@ enum class MemoryLayout : std::uint8_t {
   listed    // in blocks of any length, anywhere
 };
 
+inline constexpr Bytes kNoLimit{~std::uint64_t{0}};
+
 // What is unknown stands in nobody's way: `lent` says what was heard.
 struct MessageShape {
   Bytes bytes;
@@ -93,10 +99,11 @@ struct MessageShape {
   bool same_process = false;
   Bytes slot_limit;
   Bytes cell_limit;
-  bool lent = false;         // does the receiver probably lend device memory to copy to?
-  Bytes worker_limit = {};   // a worker of the sender's device copies as much; 0: it has none
-  Bytes mailbox_limit = {};  // and stores as much into an open mailbox of the receiver's; 0: there is none
-  bool shown = false;        // does the receiver copy the bytes from where they lie, in memory that the two share?
+  bool lent = false;             // does the receiver probably lend device memory to copy to?
+  Bytes worker_limit = {};       // a worker of the sender's device copies as much; 0: it has none
+  Bytes mailbox_limit = {};      // and stores as much into an open mailbox of the receiver's; 0: there is none
+  bool shown = false;            // does the receiver copy the bytes from where they lie, in memory that the two share?
+  Bytes slots_up_to = kNoLimit;  // longer ones it copies from the sender's own memory sooner than a slot carries them
   MemoryClass memory = MemoryClass::unknown;  // of the sender's buffer
   MessageEnd to = {KindId::none,
                    MemoryClass::unknown};  // what is known of the receiver's; none: taken to be as the sender's

@@ -39,6 +39,17 @@ inline const CopyBelief* belief_about(Bytes size) {
   return found;
 }
 
+// Up to which size messages between host buffers of two processes that can read each other's memory go in slots, whose two copies are made one
+// after the other: as far as `isthmus model fit` found them quicker than an announcement and one copy; where it was not run, to their end. What
+// the eager limit lets go without its receive always goes so.
+inline Bytes slots_up_to(const MachineProfile& machine, const Settings& settings) {
+  constexpr double kMost = 1e15;
+  const double up_to = machine.slots_up_to;
+  if (!(up_to > 0) || up_to > kMost || settings.single_copy == "never") return kNoLimit;
+  const Bytes whole{static_cast<std::uint64_t>(up_to)};
+  return whole < settings.eager_limit ? settings.eager_limit : whole;
+}
+
 inline CopyChoice copy_choice_of(const MachineProfile& machine) {
   CopyChoice choice;
   for (std::size_t i = 0; i < kCopyBeliefs.size(); ++i) {

@@ -268,6 +268,7 @@ MessageShape explained_shape(const ExplainedMessage& message, bool lent, bool ma
       message.bytes,        message.from.kind,
       message.same_process, short_slots ? smaller(message.slot_limit, message.cell_limit) : message.slot_limit,
       message.cell_limit,   lent};
+  shape.slots_up_to = message.slots_up_to;
   shape.worker_limit = message.worker_limit;
   if (mailbox) shape.mailbox_limit = message.mailbox_limit;
   shape.memory = message.from.memory;

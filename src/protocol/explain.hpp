@@ -55,8 +55,9 @@ struct ExplainedMessage {
   MessageEnd from;
   MessageEnd to;
   bool same_process = false;
-  bool same_device = false;  // both buffers are on one
-  Bytes slot_limit;          // of the link
+  bool same_device = false;      // both buffers are on one
+  Bytes slot_limit;              // of the link
+  Bytes slots_up_to = kNoLimit;  // of the peer
   Bytes cell_limit;
   // Why no process opens device memory of the other one; empty: it does.
   std::string not_lent = {};

@@ -25,13 +25,14 @@ constexpr int kLooksAtOnce = 8;
 constexpr std::uint64_t kMostOfOneRank = kMostPairSlots * PairSlot::kShares + kMostCells;
 
 // Below this many bytes; none to this process itself, where a send also wakes threads.
-Bytes below_at_once(const Link& link, const MachineProfile& profile) {
+Bytes below_at_once(const Link& link, Bytes slots_up_to, const MachineProfile& profile) {
   if (link.outgoing_slots == nullptr) return {};
   const auto carrier = [&](Bytes bytes) {
     return choose({bytes, KindId::host, link.same_process(), link.slot_limit, link.cell_limit}, profile);
   };
-  const bool slots = carrier(Bytes{}) == IST_CARRIER_SLOT && carrier(link.slot_limit) == IST_CARRIER_SLOT;
-  return slots && !link.same_process() ? link.slot_limit + Bytes{1} : Bytes{};
+  const Bytes longest = smaller(link.slot_limit, slots_up_to);
+  const bool slots = carrier(Bytes{}) == IST_CARRIER_SLOT && carrier(longest) == IST_CARRIER_SLOT;
+  return slots && !link.same_process() ? longest + Bytes{1} : Bytes{};
 }
 
 }  // namespace
@@ -46,6 +47,10 @@ Engine::Engine(Parts parts)
       peers_(parts_.names.size()),
       types_(parts_.settings.check ? std::make_unique<TypeCheck>(parts_.names.size()) : nullptr),
       watched_(parts_.trace != nullptr || types_ != nullptr) {
+  for (const auto& path : parts_.paths)
+    if (path->can_sleep()) sleeping_path_ = path.get();
+  // Ranks that take turns on the processors go on sooner with their bytes in a slot, whatever was measured where each had its own.
+  const Bytes slots = sleeping_path_ == nullptr ? slots_up_to(parts_.machine, parts_.settings) : kNoLimit;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     peers_[r].rank = Rank{static_cast<std::int32_t>(r)};
     for (const auto& path : parts_.paths) {
@@ -57,11 +62,10 @@ Engine::Engine(Parts parts)
     if (link != nullptr && link->invites != nullptr) peers_[r].inviter.emplace(link->invites);
     if (link != nullptr && link->invited != nullptr) peers_[r].guest.emplace(link->invited);
     if (link != nullptr) peers_[r].slot_limit = link->slot_limit;
-    if (link != nullptr && !watched_) peers_[r].at_once_below = below_at_once(*link, parts_.machine);
+    if (link != nullptr && slots < link->slot_limit && link->reads_peer()) peers_[r].slots_up_to = slots;
+    if (link != nullptr && !watched_) peers_[r].at_once_below = below_at_once(*link, peers_[r].slots_up_to, parts_.machine);
     reaches_all_ &= link != nullptr;
   }
-  for (const auto& path : parts_.paths)
-    if (path->can_sleep()) sleeping_path_ = path.get();
   for (const auto& kind : parts_.kinds.all()) {
     if (kind->lending() == nullptr) continue;
     kind->lending()->set_limit(parts_.settings.mapped_limit);

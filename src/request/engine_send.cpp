@@ -47,6 +47,7 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
 
 MessageShape Engine::shape_of(const Piece& piece, const PeerState& with, SendMode mode, bool lent) const {
   MessageShape message{piece.size, piece.kind, with.link->same_process(), with.slot_limit, with.link->cell_limit};
+  message.slots_up_to = with.slots_up_to;
   message.mode = mode;
   if (piece.kind == KindId::host) return message;
   message.worker_limit = parts_.kinds.worker_limit(piece);

@@ -47,6 +47,7 @@ struct PeerState {
   Path* path = nullptr;            // of the link
   Bytes at_once_below;             // shorter host messages always go in a slot; none without a link
   Bytes slot_limit;                // the link's, or a cell's, once the peer has asked for that
+  Bytes slots_up_to = kNoLimit;    // longer ones the peer copies from this process's memory sooner (copy_beliefs.hpp)
   bool asked_to_announce = false;  // it was asked for that
   std::uint32_t next_sequence = 0;
   PeerTraffic traffic;

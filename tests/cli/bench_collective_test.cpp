@@ -237,6 +237,8 @@ TEST_F(Bench, WhatDoesNotGoTogetherIsToldBeforeAnyRankStarts) {
                   {"bench rate --ranks 3", "rate is between 2 ranks"},
                   {"bench collective bcast --ranks 0", "--ranks"},
                   {"bench collective bcast --staged", "--staged is for latency"},
+                  {"bench latency --fresh", "--fresh is for bandwidth between host memory"},
+                  {"bench bandwidth --fresh --to opencl", "--fresh is for bandwidth between host memory"},
                   {"bench collective bcast --kind tape", "unknown kind of memory \"tape\""},
                   {"bench collective bcast --kind host --from host", "--kind"},
                   {"bench collective scan --min 1 --max 2", "no power of two lies between"}});

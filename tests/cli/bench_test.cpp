@@ -74,6 +74,17 @@ TEST_F(Bench, BandwidthBetweenHostBuffersMovesAWindowOfEverySize) {
   }
 }
 
+TEST_F(Bench, MessagesOfAWindowMayHaveBytesOfTheirOwnJustWritten) {
+  const Ran ran = run_program("bench bandwidth --fresh --iterations 3 --min 4KiB --max 128KiB --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_TRUE(says(ran, "host to host, each message just written")) << ran.output;
+  const auto found = result();
+  expect_sound(found, "bandwidth");
+  EXPECT_EQ(found["fresh"], true);
+  EXPECT_EQ(found["rows"].size(), 6U);
+  for (const auto& row : found["rows"]) EXPECT_GT(row["limit_us"].get<double>(), 0) << row;
+}
+
 // Small thresholds let short messages take every way: slot, cell, ring with many turns.
 constexpr const char* kSmallThresholds =
     "ISTHMUS_EAGER_LIMIT=2KiB ISTHMUS_RING_SLOT_DEVICE=4KiB ISTHMUS_RING_SLOT_HOST=4KiB";

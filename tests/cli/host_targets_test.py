@@ -60,10 +60,20 @@ def bare_windows_are_what_memcpy_allows_there():
     assert one["pass"] is False and one["limit"] == 10.1, one
 
 
+def windows_of_fresh_bytes_are_judged_apart():
+    sizes = [size for size in BANDWIDTH_SIZES if size <= MIB]
+    what = "host to host, 4 KiB to 1 MiB, each message of a window just written, bandwidth beside the best peer, worst at "
+    for slow, where, wanted in ((None, "4 KiB", True), (64 * KIB, "64 KiB", False)):
+        one = judged(*(compared("bandwidth fresh", size, size / 9e3, size / (9.5e3 if size == slow else 8e3)) for size in sizes))[what + where]
+        assert one["pass"] is wanted and one["ours"] == 9.0, one
+    assert not any("just written" in measure for measure in judged(compared("bandwidth", 4 * KIB, 1.0, 2.0)))
+
+
 def main():
     windows_are_judged_by_what_was_measured_again()
     a_rate_is_judged_so_where_its_quickest_is_an_open_mpi()
     bare_windows_are_what_memcpy_allows_there()
+    windows_of_fresh_bytes_are_judged_apart()
     print("row 10 is judged by what was measured in turn")
 
 

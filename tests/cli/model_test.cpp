@@ -104,7 +104,7 @@ TEST_F(Model, FitKeepsWhatItMeasuredAndEverybodyFindsIt) {
   const auto found = read_profile(files.front().string());
   ASSERT_TRUE(found.ok()) << found.status().text();
   EXPECT_TRUE(found->devices.uuids.empty());
-  std::uint32_t bit = 1;
+  std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     const bool measured = (found->measured & bit) != 0;
     bit <<= 1U;
@@ -121,6 +121,8 @@ TEST_F(Model, FitKeepsWhatItMeasuredAndEverybodyFindsIt) {
   }
   EXPECT_GE(found->collective.alpha_large, found->collective.alpha);
   EXPECT_GE(found->message.cell_alpha, found->message.slot_alpha);
+  EXPECT_GE(found->message.slots_up_to, 16384);
+  EXPECT_LE(found->message.slots_up_to, 65536);
   const Ran asked = run_program("explain --size 1MiB", environment());
   EXPECT_TRUE(says(asked, "measured on this machine: ")) << asked.output;
   for (const char* command : {"explain", "explain allreduce --ranks 4", "model show"})
@@ -148,7 +150,7 @@ class ModelOfDevices : public Model {
   // Which numbers of devices are measured.
   static std::set<std::string> measured_devices(const Profile& profile) {
     std::set<std::string> names;
-    std::uint32_t bit = 1;
+    std::uint64_t bit = 1;
     for (const ProfileValue& value : profile_values()) {
       if (value.of_device() && (profile.measured & bit) != 0) names.insert(std::string{value.name});
       bit <<= 1U;

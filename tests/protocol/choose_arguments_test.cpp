@@ -109,6 +109,7 @@ TEST(Choose, EachArgumentDecidesSomewhere) {
   decides("lent", lent(8), [](MessageShape& other) { other.lent = false; });
   decides("shown", shown(65536), [](MessageShape& other) { other.shown = false; });
   decides("slots", shape(8), [](MessageShape& other) { other.slot_limit = Bytes{}; });
+  decides("one copy that is quicker", shape(8), [](MessageShape& other) { other.slots_up_to = Bytes{7}; });
   decides("cells", shape(4096), [](MessageShape& other) { other.cell_limit = Bytes{}; });
   decides("a mailbox", with_worker(8), [](MessageShape& other) { other.mailbox_limit = Bytes{2048}; });
 }

@@ -12,6 +12,7 @@
 
 #include "collective/profile.hpp"
 #include "protocol/copy_beliefs.hpp"
+#include "protocol/explain.hpp"
 
 namespace ist {
 namespace {
@@ -43,6 +44,45 @@ class LearnedCopies : public testing::Test {
  private:
   std::filesystem::path folder_;
 };
+
+TEST(SlotsUpTo, is_what_was_measured_and_never_below_the_eager_limit) {
+  Settings settings;
+  MachineProfile machine;
+  machine.two_copies_128k = 0.06e-9;
+  machine.one_copy_128k = 0.01e-9;
+  EXPECT_EQ(slots_up_to(machine, settings), kNoLimit) << "of shorter messages that says nothing";
+  machine.slots_up_to = 50000;
+  EXPECT_EQ(slots_up_to(machine, settings), Bytes{50000});
+  settings.eager_limit = Bytes{60000};
+  EXPECT_EQ(slots_up_to(machine, settings), Bytes{60000});
+  settings.single_copy = "never";
+  EXPECT_EQ(slots_up_to(machine, settings), kNoLimit);
+}
+
+TEST(SlotsUpTo, counts_among_all_ranks_numbers) {
+  Settings settings;
+  Profile profile;
+  know_slots(profile, settings, 2);
+  EXPECT_DOUBLE_EQ(profile.collective.announced_above, 65536);
+  profile.message.slots_up_to = 20000;
+  know_slots(profile, settings, 2);
+  EXPECT_DOUBLE_EQ(profile.collective.announced_above, 20000);
+  know_slots(profile, settings, 40);
+  EXPECT_DOUBLE_EQ(profile.collective.announced_above, 16384) << "slots of so many ranks are shorter";
+}
+
+TEST(SlotsUpTo, is_told_where_a_longer_message_is_explained) {
+  ExplainedMessage message;
+  message.bytes = message.slot_limit = Bytes{4096};
+  message.slots_up_to = Bytes{4095};
+  const Explanation answer = explain(message, MachineProfile{});
+  EXPECT_EQ(answer.carrier, IST_CARRIER_RING);
+  EXPECT_EQ(answer.ways[0].name, "slot");
+  EXPECT_NE(answer.ways[0].refused.find("by what was measured on this machine"), std::string::npos)
+      << answer.ways[0].refused;
+  message.bytes = Bytes{4095};
+  EXPECT_EQ(explain(message, MachineProfile{}).carrier, IST_CARRIER_SLOT);
+}
 
 TEST_F(LearnedCopies, of_one_run_are_where_the_next_one_begins) {
   CopyChoice choice;

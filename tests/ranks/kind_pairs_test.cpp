@@ -1,6 +1,7 @@
 // Every collective call between every two kinds of memory, on the world and on communicators of some of its ranks. Run on 1 to 6
 // ranks.
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <set>
@@ -195,12 +196,20 @@ void run(const Round& round, Form form, ist_kind send_kind, ist_kind recv_kind, 
 class KindPairs : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(Each, KindPairs, testing::Values(Form::blocking, Form::nonblocking), name_of);
 
-// Short, announced, and where arithmetic stays on the device.
+// How many numbers of 8 bytes: both sides of 216 bytes (the shortest slot), 512 (choose.cpp, kFewBytes), 2 and 8 KiB (workers, crowded slots), 16 KiB
+// (the eager limit), 64 KiB (the longest slot), 128 KiB (device_arithmetic_above) and 512 KiB (a chunk). Some of them where little time is given.
+std::vector<std::size_t> sizes() {
+  std::vector<std::size_t> all{3, 28, 65, 2049, 16391};
+  if (std::getenv("ISTHMUS_TEST_LONG") != nullptr)
+    all.insert(all.end(), {1, 27, 64, 256, 257, 1024, 1025, 2048, 8192, 8193, 16384, 65536, 65537});
+  return all;
+}
+
 TEST_P(KindPairs, EveryCallIsMadeFromEveryKindIntoEveryKindOnOneRankAndBetweenTwo) {
   on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     const auto kinds = usable_kinds();
     int root = 0;  // another for each size
-    for (const std::size_t count : {std::size_t{3}, std::size_t{2049}, std::size_t{16391}}) {
+    for (const std::size_t count : sizes()) {
       Everything met;
       std::uint64_t seed = 0;
       for (std::size_t a = 0; a < kinds.size(); ++a)

@@ -35,7 +35,10 @@ class WorldWithProfile {
   ist_comm comm_ = IST_COMM_NULL;
 };
 
-std::string file(const char* name) { return std::string{PROFILES} + "/" + name + ".json"; }
+std::string file(const char* name) {
+  std::string path{PROFILES "/"};
+  return path.append(name).append(".json");
+}
 
 constexpr std::array kSizes{1, 5, 300, 1000, 5000, 100000};
 
@@ -125,6 +128,51 @@ TEST(Profiles, TheSameNumbersGiveTheSameBitsInAnotherWorld) {
       EXPECT_EQ(0, std::memcmp(of_root.data(), values.data(), values.size() * sizeof(float))) << name;
     }
     EXPECT_EQ(0, std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float))) << name;
+  }
+}
+
+// One message to the next rank and one from the rank before: how it came, its bytes compared.
+std::string how_it_came(ist_comm comm, std::size_t bytes) {
+  const int from = (rank() + size() - 1) % size();
+  const std::vector<unsigned char> sent = random_bytes(bytes, static_cast<std::uint64_t>(rank()));
+  std::vector<unsigned char> got(bytes + 1, 0xa5);
+  ist_status status{};
+  const auto count = static_cast<std::int64_t>(bytes);
+  EXPECT_EQ(IST_OK, ist_sendrecv(ist_host(sent.data()), count, IST_BYTE, (rank() + 1) % size(), 5, ist_host(got.data()),
+                                 count, IST_BYTE, from, 5, comm, &status))
+      << ist_error_text();
+  std::vector<unsigned char> expected = random_bytes(bytes, static_cast<std::uint64_t>(from));
+  expected.push_back(0xa5);
+  EXPECT_EQ(expected, got) << bytes;
+  return ist_carrier_name(status.carrier);
+}
+
+bool may_be_read(ist_comm comm) {
+  std::array<char, 4096> text{};
+  EXPECT_EQ(IST_OK, ist_explain(ist_host(text.data()), 1 << 20, IST_BYTE, (rank() + 1) % size(), comm, text.data(),
+                                text.size(), nullptr));
+  const std::string said = text.data();
+  const std::size_t line = said.find("single copy", said.find("ring "));
+  return said.substr(line, said.find('\n', line) - line).find("refused") == std::string::npos;
+}
+
+// Where the ranks may not read each other's memory, or each has no processor of its own, slots go on to their end.
+TEST(Profiles, SlotsEndWhereOneCopyWasMeasuredToBeQuicker) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: messages between two ranks; takes two";
+  for (const bool reads : {true, false}) {
+    ist_world there = IST_WORLD_NULL;
+    std::string settings{"wait=spin profile="};
+    settings += file("short_slots");
+    if (!reads) settings += " single_copy=never";
+    IST_OK_OR_FAIL(ist_world_create_configured(settings.c_str(), &there));
+    ist_comm comm = IST_COMM_NULL;
+    IST_OK_OR_FAIL(ist_world_comm(there, &comm));
+    EXPECT_EQ("slot", how_it_came(comm, 20000));
+    EXPECT_EQ(reads && may_be_read(comm), how_it_came(comm, 20001) != "slot");
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{16384}, std::size_t{16385}, std::size_t{40000},
+                                    std::size_t{65536}, std::size_t{65537}})
+      for (int again = 0; again < 3; ++again) how_it_came(comm, bytes);
+    IST_OK_OR_FAIL(ist_world_destroy(&there));
   }
 }
 

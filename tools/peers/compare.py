@@ -19,6 +19,7 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 OURS = {"latency": ["latency", "--min", "8", "--max", "1MiB"], "bandwidth": ["bandwidth", "--min", "4KiB", "--max", "4MiB"],
+        "bandwidth fresh": ["bandwidth", "--fresh", "--min", "4KiB", "--max", "1MiB"],
         "bandwidth shared": ["bandwidth", "--min", "32KiB", "--max", "4MiB"],
         "rate": ["rate"], "latency single": ["latency", "--min", "8", "--max", "8"], "rate single": ["rate"], **{call: ["collective", call, "--min", "8"] for call in ("allreduce", "bcast", "allgather", "alltoall")}}
 # Memory as malloc gives it is what the MPIs have. By the last word of a call: that which ist_memory_alloc shares with the other rank; and
@@ -304,8 +305,8 @@ def all_rounds(ours, peers, where, distance, file):
 
 def measure_again(ours, peers, where, distance, file):
     """Windows of each size, and the rate, of the way that was the fastest at any of them, and ours, in turn."""
-    calls = [call for call in OURS if call_of_peers(call) in ("bandwidth", "rate")]
-    keys = [key for key in set.intersection(*(set(peer.times) for peer in peers)) if key[0] in ("bandwidth", "rate")]
+    calls = [call for call in OURS if call_of_peers(call) in ("bandwidth", "bandwidth fresh", "rate")]
+    keys = [key for key in set.intersection(*(set(peer.times) for peer in peers)) if key[0] in ("bandwidth", "bandwidth fresh", "rate")]
     wanted = sorted({(one["peer"], one["configuration"]) for key in keys for one in quickest(peers, key)[:1]})
     for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
         for call in calls:

@@ -21,7 +21,18 @@
 
 #include "device_memory.h"
 
-enum { WINDOW = 64, BATCHES = 100, WINDOWS = 1000, SMALL = 8192, MOST = 4 << 20, PAGE = 4096, SIZES = 4, DEVICE_SIZES = 5 };
+enum {
+  WINDOW = 64,
+  MOST_FRESH = 1 << 20,
+  LINE = 64,
+  BATCHES = 100,
+  WINDOWS = 1000,
+  SMALL = 8192,
+  MOST = 4 << 20,
+  PAGE = 4096,
+  SIZES = 4,
+  DEVICE_SIZES = 5
+};
 // A row of a slow pair is cut short here, as that of `isthmus bench` is, but never to fewer than FEWEST repetitions.
 static const double longest = 3;
 enum { FEWEST = 10 };
@@ -89,8 +100,9 @@ static void ping_pong(int bytes) {
   print_row("latency", bytes, times, batches);
 }
 
-// `both`: each rank sends a window and receives one.
-static void windows(const char* benchmark, int bytes, int count, int both) {
+// `both`: each rank sends a window and receives one. `stride`: from one message's bytes to the next one's, which are written before each window;
+// 0: all have the same, which nobody writes.
+static void windows(const char* benchmark, int bytes, int count, int both, size_t stride) {
   const int first = -count / 10 - 1;
   const double begin = MPI_Wtime();
   double times[WINDOWS];
@@ -98,10 +110,12 @@ static void windows(const char* benchmark, int bytes, int count, int both) {
   for (int batch = first; batch < count; ++batch) {
     const double start = MPI_Wtime();
     int used = 0;
+    for (size_t at = 0; rank == 0 && at < WINDOW * stride; at += LINE) ++input[at];
     for (int n = 0; n < WINDOW && (both || rank == 1); ++n)
-      MPI_Irecv(both ? output : input, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &requests[used++]);
+      MPI_Irecv((both ? output : input) + (size_t)n * stride, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD,
+                &requests[used++]);
     for (int n = 0; n < WINDOW && (both || rank == 0); ++n)
-      MPI_Isend(input, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &requests[used++]);
+      MPI_Isend(input + (size_t)n * stride, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &requests[used++]);
     MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
     if (rank == 0)
       MPI_Recv(&answer, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -191,8 +205,8 @@ static void between(const char* from, const char* to, int most) {
   for (int n = 0; n < DEVICE_SIZES; ++n)
     if (device_sizes[n] <= most) ping_pong(device_sizes[n]);
   for (int bytes = 65536; bytes <= most; bytes *= 4) {
-    windows("bandwidth", bytes, 20, 0);
-    windows("bidirectional", bytes, 20, 1);
+    windows("bandwidth", bytes, 20, 0, 0);
+    windows("bidirectional", bytes, 20, 1, 0);
   }
 }
 
@@ -201,10 +215,12 @@ static void host_only(int windows_only) {
     fprintf(stderr, "mpi_bench: takes 2 ranks and found %d\n", ranks);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  take_buffers((size_t)MOST * 2);
+  take_buffers((size_t)WINDOW * MOST_FRESH);
   for (int n = 0; n < SIZES && !windows_only; ++n) ping_pong(sizes[n]);
-  windows("rate", 8, WINDOWS, 0);
-  for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20, 0);
+  windows("rate", 8, WINDOWS, 0, 0);
+  for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20, 0, 0);
+  for (int bytes = PAGE; bytes <= MOST_FRESH; bytes *= 2)
+    windows("bandwidth fresh", bytes, bytes <= SMALL ? 100 : 20, 0, (size_t)bytes);
   for (int n = 0; n < SIZES && !windows_only; ++n) {
     collective("allreduce", allreduce, sizes[n]);
     collective("bcast", bcast, sizes[n]);

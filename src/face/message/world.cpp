@@ -24,8 +24,7 @@ namespace {
 Profile profile_for(const Settings& settings, const Kinds& kinds, const Boot& boot) {
   Profile profile = load_profile(settings, boot.rank() == Rank{0} ? log::Level::warning : log::Level::info,
                                  [&kinds] { return devices_of(kinds); });
-  const auto ranks = static_cast<std::uint32_t>(boot.size());
-  profile.collective.announced_above = static_cast<double>(pair_slot_limit(settings.eager_limit, ranks).value);
+  know_slots(profile, settings, boot.size());
   return profile;
 }
 
