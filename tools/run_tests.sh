@@ -147,10 +147,17 @@ with() {  # with asan|tsan|clang
 threads_of_ranks() {
   local ranks with=(env "TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt")
   if setarch -R true 2>/dev/null; then with+=(setarch -R); fi
+  local said program=build-tsan-threads/tests/ranks_threads
   step "build, tsan: threads of ranks" build tsan-threads ranks_threads
+  if [[ " ${unbuilt[*]} " == *" build-tsan-threads "* ]]; then return; fi
+  # Where a container forbids addresses that are not random, and these are too random for the sanitizer's, it says so as it starts.
+  if ! said=$("${with[@]}" "$program" --gtest_list_tests 2>&1) && [[ $said == *"unexpected memory mapping"* ]]; then
+    echo "left out: threads of ranks under ThreadSanitizer, which does not start here: $(grep -m 1 FATAL <<<"$said")"
+    return
+  fi
   for ranks in 2 3; do
     step "tests, tsan: 8 threads in each of $ranks ranks" timeout 900 "${with[@]}" build/bin/isthmus run -n "$ranks" \
-      --prefix-output build-tsan-threads/tests/ranks_threads --gtest_brief=1
+      --prefix-output "$program" --gtest_brief=1
   done
 }
 

@@ -156,8 +156,8 @@ std::string table_header(const BenchReport& report) {
          (report.ranks == 1 ? "one process" : std::to_string(report.ranks) + " ranks") + ", " + report.from + " to " +
          report.to + (report.into.empty() ? "" : ", results into " + report.into) +
          (report.staged ? ", staged by hand through the host" : "") + (report.ready ? ", ready" : "") +
-         (report.fresh ? ", each message just written" : "") + "\n" + report.machine + "; commit " + report.commit + "\n" +
-         meaning(report) + "\n" +
+         (report.fresh ? ", each message just written, in the time" : "") + "\n" + report.machine + "; commit " +
+         report.commit + "\n" + meaning(report) + "\n" +
          formatted("%12s %12s %12s %12s %10s%s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", names.c_str(),
                    "path");
 }

@@ -21,7 +21,6 @@
 #include "path/shm/lane.hpp"
 #include "path/shm/pair_slot.hpp"
 #include "path/shm/peer_memory.hpp"
-#include "protocol/copy_beliefs.hpp"
 #include "protocol/explain_packing.hpp"
 #include "protocol/explain_stream.hpp"
 #include "request/schedule.hpp"
@@ -184,7 +183,7 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   message.same_device =
       from.on_device() && from.kind == to.kind && from.device != Place::kAnyDevice && from.device == to.device;
   message.slot_limit = options.self ? kAlwaysInSlots : pair_slot_limit(settings.eager_limit, 2);
-  if (!options.self && PeerMemory::possible().ok()) message.slots_up_to = slots_up_to(profile.message, settings);
+  if (!options.self) message.slots_up_to = slots_between_ranks(settings, profile.message);
   message.cell_limit = settings.eager_limit;
   if (settings.device_ipc == "never") message.not_lent = "ISTHMUS_DEVICE_IPC is never";
   message.readable = PeerMemory::possible;

@@ -8,6 +8,9 @@
 #include <fstream>
 #include <map>
 
+#include "path/shm/peer_memory.hpp"
+#include "protocol/copy_beliefs.hpp"
+
 namespace ist::cli {
 namespace {
 
@@ -22,6 +25,12 @@ std::string model_in_cpuinfo() {
 }
 
 }  // namespace
+
+// As the engine does: ranks that sleep may share processors.
+Bytes slots_between_ranks(const Settings& settings, const MachineProfile& machine) {
+  const Bytes measured = slots_up_to(machine, settings);
+  return measured == kNoLimit || settings.wait == "sleep" || !PeerMemory::possible().ok() ? kNoLimit : measured;
+}
 
 Processors find_processors() {
   Processors found;

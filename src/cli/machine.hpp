@@ -29,6 +29,9 @@ std::string describe_machine(const Processors& processors, const Kinds& kinds);
 // The CUDA devices that those settings leave to this process, for load_profile(); starts their driver.
 DevicesNamed devices_here(const Settings& settings);
 
+// Up to which size messages between host buffers of two ranks of this machine go in slots, where those are not at an end.
+Bytes slots_between_ranks(const Settings& settings, const MachineProfile& machine);
+
 // "3 GiB", "141.2 GiB"
 std::string in_words(Bytes size);
 

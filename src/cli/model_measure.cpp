@@ -95,28 +95,24 @@ Trials both_shapes(Session& session, std::size_t bytes, bool synchronous) {
   return {{static_cast<double>(bytes), 2, alone}, {static_cast<double>(bytes), kInARow, row}};
 }
 
-// The longest message between the eager limit and a slot's that slots carry as quickly as one copy does which is announced, half an octave
-// after the other: by the mean of alone and several in a row, and not where one copy is quicker by less than is seen in two runs alike. Where
-// nobody may read another process's memory there is nothing to compare.
+// Between the eager limit and a slot's longest message; by the mean of alone and several in a row, and one copy is not called quicker by less
+// than is seen in two runs alike. Where nobody may read another process's memory there is nothing to compare.
 void learn_slots(Session& session, const Settings& settings, int rounds, Profile& profile) {
   constexpr double kSurely = 0.97;
-  const std::size_t limit = pair_slot_limit(settings.eager_limit, 2).value;
   const bool reads = profile.message.one_copy_128k > 0 && profile.message.two_copies_128k > 0;
   if (session.from_first(reads ? 1 : 0) == 0) return;
-  std::size_t up_to = std::min(settings.eager_limit.value, limit);
-  for (std::size_t size = up_to, half = 0; size < limit;) {
-    size = half++ % 2 == 0 ? size + size / 2 : size / 3 * 4;
-    size = std::min(size, limit);
+  const auto announcing_is_quicker = [&](std::size_t size) {
     Trials slots = both_shapes(session, size, false);
     Trials announced = both_shapes(session, size, true);
     run(session, {&slots, &announced}, rounds, kLongestSeconds / 4);
     double ratio = 1;
     for (std::size_t i = 0; i < slots.size() && session.rank() == 0; ++i)
       ratio *= median_of(announced[i].rounds) / median_of(slots[i].rounds);
-    if (session.from_first(ratio < kSurely * kSurely ? 1 : 0) == 1) break;
-    up_to = size;
-  }
-  set_measured(profile, profile.message.slots_up_to, static_cast<double>(up_to));
+    return session.from_first(ratio < kSurely * kSurely ? 1 : 0) == 1;
+  };
+  const std::size_t from = std::max(settings.eager_limit, kAlwaysInSlots).value;
+  const auto up_to = last_in_slots(from, pair_slot_limit(settings.eager_limit, 2).value, announcing_is_quicker);
+  if (up_to) set_measured(profile, profile.message.slots_up_to, static_cast<double>(*up_to));
 }
 
 // Keeps a number in the profile, if it is one.
@@ -175,6 +171,20 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
 }
 
 }  // namespace
+
+std::optional<std::size_t> last_in_slots(std::size_t from, std::size_t longest,
+                                         const std::function<bool(std::size_t)>& announcing_is_quicker) {
+  if (from >= longest) return std::nullopt;
+  std::size_t before = from;
+  for (std::size_t octave = from; before < longest; octave *= 2)
+    for (const std::size_t size : {octave + octave / 2, 2 * octave}) {
+      if (before >= longest) break;
+      const std::size_t one = std::min(size, longest);
+      if (announcing_is_quicker(one)) return before;
+      before = one;
+    }
+  return kPairPayload;
+}
 
 Measured measure_profile(Session& session, const Settings& settings, int rounds) {
   // A machine that is busy with something else can make a long message look quicker than a short one.

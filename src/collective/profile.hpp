@@ -62,7 +62,8 @@ std::span<const ProfileValue> profile_values();
 // `number` is one of that profile's: from now on it is measured. Gives its name with its group's.
 std::string set_measured(Profile& profile, double& number, double value);
 
-// What follows for calls of so many ranks from the settings and the numbers of messages: from which size on messages are announced.
+// What follows for calls of so many ranks from the settings and the numbers of messages: from which size on messages are announced. Of ranks
+// that may not read each other's memory, or that share processors, this is not known yet: it prices calls, and each message goes as it can.
 void know_slots(Profile& profile, const Settings& settings, int ranks);
 
 // Where the measured ones are from, in words; empty: all are built in.

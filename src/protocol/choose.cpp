@@ -43,8 +43,8 @@ constexpr double share_of_turn() {
 }
 
 constexpr const char* kWaits = "a synchronous send hears of its receive, and what goes at once does not";
-constexpr const char* kOneCopyIsQuicker =
-    "two copies of so many bytes take longer than an announcement and one copy, by what was measured on this machine";
+constexpr const char* kAnnouncingIsQuicker =
+    "announced so many bytes take less time than in two copies one after the other, by what was measured on this machine";
 constexpr const char* kNoSharedMemory = "sender and receiver share no memory: they are on two nodes";
 
 template <class Price>
@@ -61,7 +61,7 @@ void slot(const MessageShape& message, const MachineProfile& machine, Price& pri
   if (message.mode.synchronous) price.refuse(kWaits);
   if (on_device(message.kind))
     price.refuse("devices cannot reach a slot: it is not page-locked and must not wait for a copy");
-  if (message.bytes > message.slots_up_to) price.refuse(kOneCopyIsQuicker);
+  if (message.bytes > message.slots_up_to) price.refuse(kAnnouncingIsQuicker);
   if (message.bytes > message.slot_limit) price.refuse("the message is longer than a slot");
   if (!message.same_node) price.refuse(kNoSharedMemory);
   refuse_layout(message, price);

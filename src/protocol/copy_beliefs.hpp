@@ -6,9 +6,11 @@
 // Errors         : none.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
+#include "path/shm/pair_slot.hpp"
 #include "protocol/choose.hpp"
 #include "protocol/copy_choice.hpp"
 
@@ -41,13 +43,12 @@ inline const CopyBelief* belief_about(Bytes size) {
 
 // Up to which size messages between host buffers of two processes that can read each other's memory go in slots, whose two copies are made one
 // after the other: as far as `isthmus model fit` found them quicker than an announcement and one copy; where it was not run, to their end. What
-// the eager limit lets go without its receive always goes so.
+// the eager limit lets go without its receive always goes so, and what is as short as kAlwaysInSlots.
 inline Bytes slots_up_to(const MachineProfile& machine, const Settings& settings) {
   constexpr double kMost = 1e15;
   const double up_to = machine.slots_up_to;
   if (!(up_to > 0) || up_to > kMost || settings.single_copy == "never") return kNoLimit;
-  const Bytes whole{static_cast<std::uint64_t>(up_to)};
-  return whole < settings.eager_limit ? settings.eager_limit : whole;
+  return std::max({Bytes{static_cast<std::uint64_t>(up_to)}, settings.eager_limit, kAlwaysInSlots});
 }
 
 inline CopyChoice copy_choice_of(const MachineProfile& machine) {

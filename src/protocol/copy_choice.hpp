@@ -7,8 +7,10 @@
 //
 // Of each octave of sizes the first messages go either way in turn, and what their copies take on this side is measured; after that
 // the way with the best time per byte carries them all. The shortest time counts: whatever else runs makes any way slow.
+// The first trials are so many that the ring goes round all of its memory in them: in pages that nobody has touched it would look ten times as slow
+// as it is (128 KiB 70 us in place of 9, two Xeon processors, 2026-11-27).
 // What `isthmus model fit` found in the same way, or a run before this one (collective/learned_copies.hpp), is where a run begins, if there was
-// any (believe()): then the first messages go the better way already.
+// any (believe()): then the first messages go the better way already, and what is tried again first is tried as often as that.
 // Of two copies each side makes one, both at the same time, so the slower one counts. But a rank that sends as well, as in an exchange, makes one of
 // either kind, and while it does the one no other rank gets on with the other: there both count.
 // A few are tried again after 64 messages, 256, and so on, at last after every 16384: a moment in which one way did badly, as there
@@ -20,6 +22,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "base/units.hpp"
 
@@ -28,12 +31,22 @@ namespace ist {
 class CopyChoice {
  public:
   enum class Way : std::uint8_t { ring, single };
-  // Of each way; more than a ring has slots, whose pages are touched for the first time by the first trials.
+  // Of each way at least; more than a ring has slots.
   static constexpr int kTrials = 10;
+  static constexpr std::uint64_t kMostRound =
+      4 << 20;  // as many bytes of a ring as it goes round at most (pair_slot.hpp, kMostPairRoom)
   static constexpr int kTrialsAgain = 3;
   static constexpr int kFirstPause = 64;
   static constexpr int kLongestPause = 16384;
 
+  CopyChoice() {
+    for (std::size_t i = 1; i < octaves_.size(); ++i) octaves_[i].trials = first_trials(Bytes{std::uint64_t{1} << (i - 1)});
+  }
+  // How often each way is tried at first with messages of that octave.
+  static constexpr int first_trials(Bytes size) {
+    const std::uint64_t shortest = std::max<std::uint64_t>(std::bit_floor(size.value), 64 << 10);
+    return std::max(kTrials, static_cast<int>(kMostRound / shortest) + 2);
+  }
   // What the next message of that size should take. `sends`: has this rank announced long messages of its own, which may be copied at the same
   // time? Whether they are, it hears when they are over.
   Way next(Bytes size, bool sends = false) {
@@ -54,7 +67,7 @@ class CopyChoice {
     octave.before = octave.best;
     octave.best = kNever;
     octave.tried = octave.timed = octave.carried = 0;
-    octave.trials = kTrialsAgain;
+    octave.trials = std::exchange(octave.believed, false) ? first_trials(size) : kTrialsAgain;
     octave.pause = std::min(4 * octave.pause, kLongestPause);
     return true;
   }
@@ -66,6 +79,7 @@ class CopyChoice {
       Octave& octave = octaves_[i];
       octave.trials = kTrialsAgain;
       octave.tried = octave.timed = 2 * kTrialsAgain;
+      octave.believed = true;
       octave.best = {ring, single, 2 * ring};
     }
   }
@@ -97,6 +111,7 @@ class CopyChoice {
     int timed = 0;
     int carried = 0;  // since the last trials
     int pause = kFirstPause;
+    bool believed = false;  // and nothing tried since
     std::array<double, 3> best = kNever;
     std::array<double, 3> before = kNever;  // at the trials before these
   };

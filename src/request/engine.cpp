@@ -62,6 +62,7 @@ Engine::Engine(Parts parts)
     if (link != nullptr && link->invites != nullptr) peers_[r].inviter.emplace(link->invites);
     if (link != nullptr && link->invited != nullptr) peers_[r].guest.emplace(link->invited);
     if (link != nullptr) peers_[r].slot_limit = link->slot_limit;
+    // Whether the peer may read this process is asked the other way round, which a system forbids both or none.
     if (link != nullptr && slots < link->slot_limit && link->reads_peer()) peers_[r].slots_up_to = slots;
     if (link != nullptr && !watched_) peers_[r].at_once_below = below_at_once(*link, peers_[r].slots_up_to, parts_.machine);
     reaches_all_ &= link != nullptr;

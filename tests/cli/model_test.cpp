@@ -1,4 +1,5 @@
 // The numbers of a machine, as `isthmus model fit` measures and keeps them.
+#include "cli/model_measure.hpp"
 #include "cli/model_trials.hpp"
 
 #include <gtest/gtest.h>
@@ -8,8 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collective/profile.hpp"
 #include "path/shm/peer_memory.hpp"
@@ -19,6 +23,7 @@ namespace ist::test {
 namespace {
 
 using cli::fit_line;
+using cli::last_in_slots;
 using cli::Line;
 using cli::median_of;
 using cli::Point;
@@ -88,6 +93,30 @@ TEST_F(Model, WhatProgramsFindOutOfCopiesIsKeptForTheNext) {
       run_program("bench latency --min 128KiB --max 128KiB --iterations 60", environment("ISTHMUS_PROFILE=builtin")).status,
       0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "isthmus"));
+}
+
+// Sizes that were asked for, and what came of it, where announcing is quicker from `quicker` bytes on.
+std::pair<std::vector<std::size_t>, std::optional<std::size_t>> compared(std::size_t from, std::size_t longest,
+                                                                         std::size_t quicker) {
+  std::vector<std::size_t> asked;
+  const auto found = last_in_slots(from, longest, [&](std::size_t size) {
+    asked.push_back(size);
+    return size >= quicker;
+  });
+  return {asked, found};
+}
+
+TEST(SlotsCompared, HalfAnOctaveAfterTheOtherAsFarAsAnnouncingIsQuicker) {
+  using Sizes = std::vector<std::size_t>;
+  constexpr std::size_t kNever = 1 << 30;
+  EXPECT_EQ(compared(16384, 65536, kNever), std::pair(Sizes{24576, 32768, 49152, 65536}, std::optional<std::size_t>{65536}));
+  EXPECT_EQ(compared(16384, 65536, 30000), std::pair(Sizes{24576, 32768}, std::optional<std::size_t>{24576}));
+  EXPECT_EQ(compared(16384, 65536, 0), std::pair(Sizes{24576}, std::optional<std::size_t>{16384}));
+  EXPECT_EQ(compared(2048, 8192, kNever), std::pair(Sizes{3072, 4096, 6144, 8192}, std::optional<std::size_t>{65536}))
+      << "not the end of what was compared";
+  EXPECT_EQ(compared(216, 217, kNever).first, Sizes{217});
+  EXPECT_EQ(compared(65536, 65536, 0), std::pair(Sizes{}, std::optional<std::size_t>{}));
+  EXPECT_EQ(compared(216, 0, 0), std::pair(Sizes{}, std::optional<std::size_t>{}));
 }
 
 TEST_F(Model, FitKeepsWhatItMeasuredAndEverybodyFindsIt) {

@@ -29,7 +29,7 @@ class LearnedCopies : public testing::Test {
   }
   // Has tried both ways with messages of that size: seconds per byte.
   static void try_both(CopyChoice& choice, Bytes size, double ring, double single) {
-    for (int i = 0; i < 2 * CopyChoice::kTrials; ++i) {
+    for (int i = 0; i < 2 * CopyChoice::first_trials(size); ++i) {
       const CopyChoice::Way way = choice.next(size);
       choice.took(way, size, (way == CopyChoice::Way::ring ? ring : single) * static_cast<double>(size.value));
     }
@@ -53,6 +53,9 @@ TEST(SlotsUpTo, is_what_was_measured_and_never_below_the_eager_limit) {
   EXPECT_EQ(slots_up_to(machine, settings), kNoLimit) << "of shorter messages that says nothing";
   machine.slots_up_to = 50000;
   EXPECT_EQ(slots_up_to(machine, settings), Bytes{50000});
+  settings.eager_limit = Bytes{0};
+  machine.slots_up_to = 8;
+  EXPECT_EQ(slots_up_to(machine, settings), kAlwaysInSlots);
   settings.eager_limit = Bytes{60000};
   EXPECT_EQ(slots_up_to(machine, settings), Bytes{60000});
   settings.single_copy = "never";

@@ -159,11 +159,10 @@ bool may_be_read(ist_comm comm) {
 // Where the ranks may not read each other's memory, or each has no processor of its own, slots go on to their end.
 TEST(Profiles, SlotsEndWhereOneCopyWasMeasuredToBeQuicker) {
   if (size() < 2) GTEST_SKIP() << "not covered here: messages between two ranks; takes two";
-  for (const bool reads : {true, false}) {
+  for (const char* way : {"wait=spin", "wait=spin single_copy=never", "wait=sleep"}) {
+    const bool reads = way == std::string_view{"wait=spin"};
     ist_world there = IST_WORLD_NULL;
-    std::string settings{"wait=spin profile="};
-    settings += file("short_slots");
-    if (!reads) settings += " single_copy=never";
+    const std::string settings = std::string{way}.append(" profile=").append(file("short_slots"));
     IST_OK_OR_FAIL(ist_world_create_configured(settings.c_str(), &there));
     ist_comm comm = IST_COMM_NULL;
     IST_OK_OR_FAIL(ist_world_comm(there, &comm));
