@@ -317,10 +317,8 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--ready", options->ready,
                     "buffers promise that nothing is pending on them, and their streams and queues are not asked");
-  command->add_flag(
-      "--fresh", options->fresh,
-      "of bandwidth between host memory: each message of a window has bytes of its own, written just before, within "
-      "the time");
+  command->add_flag("--fresh", options->fresh,
+                    "of bandwidth in host memory: messages have bytes of their own, just written");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->footer(
       "Every table has limit_ratio, how many times as long as the machine's own limit a row takes, and says what that limit "
