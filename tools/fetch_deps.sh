@@ -12,7 +12,7 @@ set -euo pipefail
 folder=$(realpath -m "${1:?usage: fetch_deps.sh FOLDER}")
 cd "$(dirname "$0")/.."
 packages=(libhwloc-dev libhwloc15 libudev1 libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev zlib1g-dev
-          libgtest-dev libgmock-dev opencl-c-headers ocl-icd-libopencl1)
+          libgtest-dev libgmock-dev opencl-c-headers)  # no loader of OpenCL: in place of the machine's own it may find fewer drivers
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
   echo "fetch_deps: apt-get and dpkg are needed here; run this on a Debian or Ubuntu machine"
