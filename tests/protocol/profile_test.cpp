@@ -90,7 +90,7 @@ TEST_F(ProfileFile, only_what_was_measured_is_written_and_the_rest_stays_as_it_i
   profile.collective.post = 0.5e-6;
   profile.collective.alpha = 7e-6;
   for (std::size_t i = 0; i < profile_values().size(); ++i)
-    if (profile_values()[i].name == "post") profile.measured = std::uint32_t{1} << i;
+    if (profile_values()[i].name == "post") profile.measured = std::uint64_t{1} << i;
   profile.message.slot_alpha = 9e-6;
   // A group without a number is still a group.
   ASSERT_TRUE(write_profile(file(), profile, "").ok());
