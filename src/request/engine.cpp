@@ -287,6 +287,7 @@ bool Engine::needs_steps(const Operation& operation) {
 
 bool Engine::step_active() {
   bool moved = false;
+  bool opencl = false;
   for (std::size_t i = 0; i < active_.size();) {
     const std::uint32_t index = active_[i];
     Operation& operation = operations_.at(index);
@@ -296,6 +297,7 @@ bool Engine::step_active() {
       moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
     }
     if (needs_steps(operation)) {
+      opencl |= operation.piece.kind == KindId::opencl;
       ++i;
       continue;
     }
@@ -304,6 +306,7 @@ bool Engine::step_active() {
     active_.pop_back();
     if (complete(operation) && operation.released) operations_.release(index);
   }
+  waiters_.on_threads(opencl);
   return moved;
 }
 

@@ -37,7 +37,7 @@ void Patience::after_look(bool moved, bool must_poll) {
   }
   ++fruitless_;
   const bool sleeps = engine_.sleeping_path() != nullptr;
-  const int looks = sleeps ? kLooksShared : kLooksAlone;
+  const int looks = sleeps || engine_.waiters().on_threads() ? kLooksShared : kLooksAlone;
   if (fruitless_ <= looks) return relax(engine_);
   if (!sleeps || fruitless_ <= looks + kYields) {
     std::this_thread::yield();

@@ -21,8 +21,15 @@ class Waiters {
     if (counted_) number_.fetch_sub(1, std::memory_order_relaxed);
   }
   bool any() const { return number_.load(std::memory_order_relaxed) > 0; }
+  // Does what is waited for take threads of this process, such as a driver's whose device is the processor? Who waits then gives way to them.
+  // Told after each look, under the engine's lock.
+  void on_threads(bool works) {
+    if (works != on_threads()) on_threads_.store(works, std::memory_order_relaxed);
+  }
+  bool on_threads() const { return on_threads_.load(std::memory_order_relaxed); }
 
  private:
+  std::atomic<bool> on_threads_{false};
   bool counted_ = false;
   std::atomic<int> number_{0};
 };

@@ -1,9 +1,22 @@
 // Messages from and into memory of devices where the host's memory runs out on their way: each is carried once, whole.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "little_memory.hpp"
 #include "staged_engine.hpp"
 #include "staged_kind.hpp"
+
+namespace {
+int yields = 0;
+}
+
+// In place of the C library's.
+extern "C" int sched_yield() noexcept {
+  ++yields;
+  return static_cast<int>(::syscall(SYS_sched_yield));
+}
 
 namespace ist::test {
 namespace {
@@ -168,6 +181,29 @@ TEST_F(KeepingDevices, ALoanThatThereIsNoMemoryForIsGivenOnce) {
   path_->say(Rank{0}, taken);
   look();
   EXPECT_TRUE(complete(id));
+}
+
+// A driver whose device is the processor works in threads of this process, for which a rank that spins leaves no room.
+TEST_F(KeepingDevices, WhoWaitsForADeviceThatIsTheProcessorGivesWayToItsThreads) {
+  const auto yields_of_a_wait = [this] {
+    constexpr int kLooks = 200;  // of a millisecond that a rank with a processor of its own spins for
+    Patience patience{*engine_, [] { return false; }};
+    const int before = yields;
+    for (int n = 0; n < kLooks; ++n) patience.after_look(false, true);
+    return yields - before;
+  };
+  EXPECT_EQ(yields_of_a_wait(), 0);
+  const OperationId id = receive();
+  kind_->late = true;
+  path_->publish(Rank{0}, 0, "something");
+  look();
+  ASSERT_FALSE(complete(id)) << "the device copies";
+  EXPECT_EQ(StagedKind::kId, KindId::opencl);
+  EXPECT_GT(yields_of_a_wait(), 100);
+  kind_->late = false;
+  look();
+  EXPECT_TRUE(complete(id));
+  EXPECT_EQ(yields_of_a_wait(), 0) << "nothing of it is under way any more";
 }
 
 }  // namespace
