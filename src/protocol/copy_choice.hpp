@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "base/units.hpp"
+#include "path/shm/pair_slot.hpp"
 
 namespace ist {
 
@@ -33,8 +34,6 @@ class CopyChoice {
   enum class Way : std::uint8_t { ring, single };
   // Of each way at least; more than a ring has slots.
   static constexpr int kTrials = 10;
-  static constexpr std::uint64_t kMostRound =
-      4 << 20;  // as many bytes of a ring as it goes round at most (pair_slot.hpp, kMostPairRoom)
   static constexpr int kTrialsAgain = 3;
   static constexpr int kFirstPause = 64;
   static constexpr int kLongestPause = 16384;
@@ -42,10 +41,10 @@ class CopyChoice {
   CopyChoice() {
     for (std::size_t i = 1; i < octaves_.size(); ++i) octaves_[i].trials = first_trials(Bytes{std::uint64_t{1} << (i - 1)});
   }
-  // How often each way is tried at first with messages of that octave.
+  // How often each way is tried at first with messages of that octave: kMostPairRoom is what a ring goes round at most.
   static constexpr int first_trials(Bytes size) {
     const std::uint64_t shortest = std::max<std::uint64_t>(std::bit_floor(size.value), 64 << 10);
-    return std::max(kTrials, static_cast<int>(kMostRound / shortest) + 2);
+    return std::max(kTrials, static_cast<int>(kMostPairRoom / shortest) + 2);
   }
   // What the next message of that size should take. `sends`: has this rank announced long messages of its own, which may be copied at the same
   // time? Whether they are, it hears when they are over.
