@@ -1,8 +1,9 @@
 #include "collective/shared_call.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
+
+#include "memory/host/handing_copy.hpp"
 
 namespace ist {
 namespace {
@@ -138,7 +139,7 @@ bool SharedCall::take_now(const Step& step) {
     const std::uint64_t place = share.offset.value + done;
     if (!is_there(*slot, place + part, share.from)) return true;
     if (step.verb == Verb::copy) {
-      std::memcpy(step.to + done, said + place, part);
+      copy_across(step.to + done, said + place, part);
     } else {
       combine_on_host(combiner_, step.to + done, said + place, Bytes{part});
     }

@@ -1,8 +1,8 @@
 #include "collective/walk.hpp"
 
-#include <cstring>
 #include <mutex>
 
+#include "memory/host/handing_copy.hpp"
 #include "request/engine_at_once.hpp"
 #include "request/wait.hpp"
 
@@ -52,7 +52,7 @@ Walk::Step Walk::receive(const Piece& to, Rank from, std::int32_t tag, std::init
 
 Walk::Step Walk::copy(const Piece& to, const Piece& from, std::initializer_list<Step> needs) {
   fulfil(needs);
-  if (status_.ok() && to.size > Bytes{}) std::memcpy(to.address(), from.address(), to.size.value);
+  if (status_.ok() && to.size > Bytes{}) copy_across(to.address(), from.address(), to.size.value);
   return Schedule::kNone;
 }
 

@@ -227,7 +227,7 @@ bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& end
   if (message == nullptr || message->piece.kind != KindId::host || slot.header.bytes > kMostAtOnce) return false;
   if (slot.header.offset >= kSlotVoid || !message->failed.ok()) return false;
   const auto begun = message->timed ? Clock::now() : Clock::time_point{};
-  std::memcpy(message->piece.address() + slot.header.offset, slot.data, slot.header.bytes);
+  copy_across(message->piece.address() + slot.header.offset, slot.data, slot.header.bytes);
   if (message->timed) note_copy(*message, slot.header, begun);
   ring_->release_oldest();
   account(slot.header, {}, ended);

@@ -1,7 +1,7 @@
 // Receives whose callers look for them until they are there.
-#include <cstring>
 #include <type_traits>
 
+#include "memory/host/handing_copy.hpp"
 #include "request/engine_at_once.hpp"
 
 namespace ist {
@@ -289,7 +289,7 @@ void Engine::receive_awaited(Path& path, const Arrival& arrival) {
     outcome = outcome_of(arrival.source, arrival.envelope, outcome.carrier, receive.room);
   if (arrival.envelope.flags == 0)
     peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(outcome.bytes);
-  if (outcome.bytes > Bytes{}) std::memcpy(receive.buffer, arrival.payload.data(), outcome.bytes.value);
+  if (outcome.bytes > Bytes{}) copy_across(receive.buffer, arrival.payload.data(), outcome.bytes.value);
   if (arrival.in_cell) path.release(arrival);
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "memory/host/handing_copy.hpp"
 #include "request/engine_at_once.hpp"
 #include "request/mail.hpp"
 #include "request/type_check.hpp"
@@ -93,7 +94,7 @@ void Engine::meet_again(Operation& operation, std::uint32_t index, Rank source) 
 void Engine::receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival) {
   const Piece to = operation.piece.part(Offset{}, operation.outcome.bytes);
   if (to.kind == KindId::host || to.size == Bytes{}) {
-    if (to.size > Bytes{}) std::memcpy(to.address(), arrival.payload.data(), to.size.value);
+    if (to.size > Bytes{}) copy_across(to.address(), arrival.payload.data(), to.size.value);
     if (arrival.in_cell) path.release(arrival);
     return finish(operation, index, {});
   }

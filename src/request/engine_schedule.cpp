@@ -1,8 +1,8 @@
 // Running the schedule of a collective operation: steps start when what they need is complete.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "memory/host/handing_copy.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
@@ -340,7 +340,7 @@ bool Engine::step_on_host(ScheduleRun& run, ScheduleRun::Local& local) {
   std::byte* to = step.to.address() + local.done;
   const std::byte* from = step.from.address() + local.done;
   if (step.verb == Schedule::Verb::copy) {
-    std::memcpy(to, from, bytes);
+    copy_across(to, from, bytes);
   } else {
     combine_on_host(run.schedule->combiner(), to, from, Bytes{bytes});
   }

@@ -2,7 +2,7 @@
 //
 // Who calls this : queues_arithmetic_test.cpp, queues_layouts_test.cpp.
 // Threads        : one; kernels are enqueued by any.
-// Ownership      : owns context, queue and buffers. Its table of functions is the process's, since queues that the library has made keep it.
+// Ownership      : owns context, queue and buffers. Its table of functions stays, since queues that the library has made keep it.
 // Errors         : fail the test.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -33,11 +34,12 @@ class HeldKernels {
     cl_int error = CL_SUCCESS;
     context_ = api().clCreateContext(nullptr, 1, &device, nullptr, nullptr, &error);
     ok(error);
-    std::memcpy(&driver(), *table_of(context_), kShared);
-    std::memcpy(&changed(), &driver(), kShared);
-    changed().clCreateCommandQueue = make_queue;
-    changed().clEnqueueNDRangeKernel = enqueue;
-    *table_of(context_) = &changed();
+    Tables& tables = new_tables();
+    std::memcpy(&tables.driver, *table_of(context_), kShared);
+    std::memcpy(&tables.changed, &tables.driver, kShared);
+    tables.changed.clCreateCommandQueue = make_queue;
+    tables.changed.clEnqueueNDRangeKernel = enqueue;
+    *table_of(context_) = &tables.changed;
     queue_ = api().clCreateCommandQueue(context_, device, 0, &error);
     ok(error);
   }
@@ -98,20 +100,23 @@ class HeldKernels {
     static State one;
     return one;
   }
-  static cl_icd_dispatch& driver() {
-    static cl_icd_dispatch table{};
-    return table;
+  // Of each context by itself: the one before may have been another driver's.
+  struct Tables {
+    cl_icd_dispatch changed{};  // first, so that its address is that of both
+    cl_icd_dispatch driver{};
+  };
+  static Tables& new_tables() {
+    static std::vector<std::unique_ptr<Tables>> all;
+    all.push_back(std::make_unique<Tables>());
+    return *all.back();
   }
-  static cl_icd_dispatch& changed() {
-    static cl_icd_dispatch table{};
-    return table;
-  }
+  static const cl_icd_dispatch& driver_of(void* object) { return reinterpret_cast<Tables*>(*table_of(object))->driver; }
   static cl_icd_dispatch** table_of(void* object) { return static_cast<cl_icd_dispatch**>(object); }
 
   static cl_command_queue CL_API_CALL make_queue(cl_context context, cl_device_id device,
                                                  cl_command_queue_properties properties, cl_int* error) {
-    cl_command_queue made = driver().clCreateCommandQueue(context, device, properties, error);
-    if (made != nullptr) *table_of(made) = &changed();
+    cl_command_queue made = driver_of(context).clCreateCommandQueue(context, device, properties, error);
+    if (made != nullptr) *table_of(made) = *table_of(context);
     return made;
   }
   static cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
@@ -129,8 +134,9 @@ class HeldKernels {
         ++state().waiting;
       }
     }
-    return driver().clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, items, group, static_cast<cl_uint>(all.size()),
-                                           all.empty() ? nullptr : all.data(), event);
+    return driver_of(queue).clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, items, group,
+                                                   static_cast<cl_uint>(all.size()), all.empty() ? nullptr : all.data(),
+                                                   event);
   }
 
   cl_context context_ = nullptr;

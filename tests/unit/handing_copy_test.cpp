@@ -117,15 +117,30 @@ TEST(HandingCopy, EveryByteArrivesByEitherWayFromAnyAddress) {
 }
 
 TEST(HandingCopy, EveryByteIsTakenOutAgain) {
-  for (const std::size_t size : kSizes)
-    for (const std::size_t first : {0, 1, 8}) {
-      const auto bytes = random_bytes(size);
-      std::vector<std::byte> place(size + first + 64, kUntouched);
-      copy_across(place.data() + first, bytes.data(), size);
-      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), place.begin() + static_cast<std::ptrdiff_t>(first))) << size;
-      EXPECT_EQ(64 + static_cast<std::ptrdiff_t>(first),
-                std::count(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(first), kUntouched) +
-                    std::count(place.end() - 64, place.end(), kUntouched));
+  for (const auto& copy : {copy_across, copy_by_lines, move_across})  // by_lines: whatever this processor prefers
+    for (const std::size_t size : kSizes)
+      for (const std::size_t first : {0, 1, 8, 63}) {
+        const auto bytes = random_bytes(size);
+        std::vector<std::byte> place(size + first + 64, kUntouched);
+        copy(place.data() + first, bytes.data(), size);
+        EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), place.begin() + static_cast<std::ptrdiff_t>(first))) << size;
+        EXPECT_EQ(64 + static_cast<std::ptrdiff_t>(first),
+                  std::count(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(first), kUntouched) +
+                      std::count(place.end() - 64, place.end(), kUntouched));
+      }
+}
+
+TEST(HandingCopy, WhatOverlapsMovesAsThroughASecondBuffer) {
+  constexpr std::ptrdiff_t kFarthest = 9000;
+  for (const std::ptrdiff_t size : {0, 1, 2047, 2048, 4096, 8193, 20000})
+    for (const std::ptrdiff_t far : {-kFarthest, std::ptrdiff_t{-64}, std::ptrdiff_t{-1}, std::ptrdiff_t{0},
+                                     std::ptrdiff_t{1}, std::ptrdiff_t{64}, kFarthest}) {
+      auto bytes = random_bytes(static_cast<std::size_t>(size + 2 * kFarthest));
+      auto wanted = bytes;
+      const std::vector<std::byte> second(bytes.begin() + kFarthest, bytes.begin() + kFarthest + size);
+      std::copy(second.begin(), second.end(), wanted.begin() + kFarthest + far);
+      move_across(bytes.data() + kFarthest + far, bytes.data() + kFarthest, static_cast<std::size_t>(size));
+      EXPECT_EQ(wanted, bytes) << size << " bytes moved by " << far;
     }
 }
 

@@ -9,13 +9,13 @@
 // service_of_words(pe) and service_of_stores(pe); `Where` has a size and a pe, and place_in(memory, where) finds where it is.
 #pragma once
 
-#include <cstring>
 #include <string>
 
 #include "face/heap/device_words.hpp"
 #include "face/heap/part_service.hpp"
 #include "face/message/calls.hpp"
 #include "heap/word.hpp"
+#include "memory/host/handing_copy.hpp"
 
 namespace ist {
 
@@ -43,9 +43,9 @@ Status copy(Memory& memory, Direction direction, const Where& where, const ist_b
   if (!place.ok()) return place.status();
   if (local.object == 0 && local.kind != IST_KIND_OPENCL) return null_buffer(where.size);
   if (memory.on_host() && local.kind == IST_KIND_HOST && where.size <= kCopiedByCaller) {
-    void* const far = memory.at(place->pe, place->offset);
-    void* const near = reinterpret_cast<void*>(local.object + local.offset);
-    std::memmove(direction == Direction::put ? far : near, direction == Direction::put ? near : far, where.size.value);
+    auto* const far = static_cast<std::byte*>(memory.at(place->pe, place->offset));
+    auto* const near = reinterpret_cast<std::byte*>(local.object + local.offset);
+    move_across(direction == Direction::put ? far : near, direction == Direction::put ? near : far, where.size.value);
     return {};
   }
   World& world = memory.world();

@@ -15,6 +15,7 @@
 
 #include "face/shmem/contexts.hpp"
 #include "face/shmem/hot.hpp"
+#include "memory/host/handing_copy.hpp"
 
 namespace ist::shmem {
 
@@ -33,7 +34,7 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
     std::memcpy(&word, from, sizeof word);
     std::memcpy(to, &word, sizeof word);
   } else {
-    std::memmove(to, from, bytes);
+    move_across(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
   }
 }
 

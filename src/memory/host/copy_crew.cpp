@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "base/log.hpp"
 #include "base/quiet_thread.hpp"
+#include "memory/host/handing_copy.hpp"
 
 namespace ist {
 namespace {
@@ -83,7 +83,7 @@ bool CopyCrew::take_share(Share& share) {
 // Without the lock: what was taken belongs to this thread, and the job stays until all of it has arrived.
 void CopyCrew::copy(const Share& share) {
   Job& whole = *share.job;
-  std::memcpy(whole.to + share.at, whole.from + share.at, share.size);
+  copy_across(whole.to + share.at, whole.from + share.at, share.size);
   const std::size_t size = whole.size;
   if (whole.arrived.fetch_add(share.size, std::memory_order_acq_rel) + share.size != size) return;
   // The last one. Whoever asks frees the number, unless nobody will.

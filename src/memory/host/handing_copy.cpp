@@ -1,5 +1,7 @@
 #include "memory/host/handing_copy.hpp"
 
+#include <limits>
+
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #include <x86intrin.h>
@@ -37,11 +39,13 @@ void copy_past(std::byte* to, const std::byte* from, std::size_t size) {
   _mm_sfence();
 }
 
-// Of so many bytes at a time: a store of a whole line is one of those that a processor has under way, and so are four of a quarter.
+// Of so many bytes at a time: a store of a whole line is one of those that a processor has under way, and so are four of a quarter. It begins with
+// what is before a line of `to`.
 template <std::size_t kWide>
 [[gnu::always_inline]] inline void copy_wide(std::byte* to, const std::byte* from, std::size_t size) {
   using Wide [[gnu::vector_size(kWide), gnu::aligned(1), gnu::may_alias]] = char;
-  std::size_t at = 0;
+  std::size_t at = std::min((kLineOfCache - reinterpret_cast<std::uintptr_t>(to) % kLineOfCache) % kLineOfCache, size);
+  if (at != 0) std::memcpy(to, from, at);
   for (; at + kLineOfCache <= size; at += kLineOfCache)
     for (std::size_t part = 0; part < kLineOfCache; part += kWide)
       *reinterpret_cast<Wide*>(to + at + part) = *reinterpret_cast<const Wide*>(from + at + part);
@@ -62,7 +66,18 @@ Copy* widest() {
 }
 #endif
 
+std::size_t end_of_lines() {
+  constexpr std::size_t kElsewhere = 8192;
+#if defined(__x86_64__)
+  __builtin_cpu_init();  // may be asked before the constructor that does it
+  if (__builtin_cpu_is("amd")) return std::numeric_limits<std::size_t>::max();
+#endif
+  return kElsewhere;
+}
+
 }  // namespace
+
+const std::size_t kEndOfLines = end_of_lines();
 
 void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "memory/host/handing_copy.hpp"
+
 namespace ist {
 namespace {
 
@@ -82,7 +84,7 @@ Result<Ticket> HostKind::copy(const Piece& to, const Piece& from, const Ticket& 
   const bool apart = to.address() + to.size.value <= from.address() || from.address() + to.size.value <= to.address();
   if (apart && crew_.takes(to.size))
     if (const std::uint64_t id = crew_.start(to.address(), from.address(), to.size); id != 0) return Ticket{this, id};
-  if (to.size.value != 0) std::memmove(to.address(), from.address(), to.size.value);
+  if (to.size.value != 0) move_across(to.address(), from.address(), to.size.value);
   return Ticket{};
 }
 

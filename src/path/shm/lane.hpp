@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/units.hpp"
+#include "memory/host/handing_copy.hpp"
 
 namespace ist {
 
@@ -72,13 +73,13 @@ inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes) {
   if (first == sizeof(std::uint64_t)) {
     std::memcpy(place, bytes, sizeof(std::uint64_t));
   } else if (first > 0) {
-    std::memcpy(place, bytes, first);
+    copy_across(place, bytes, first);
   }
   slot.ready.store(static_cast<std::uint32_t>(first), std::memory_order_relaxed);
   slot.stamp.store(what.stamp, std::memory_order_release);
   for (std::size_t there = first; there < size;) {
     const std::size_t part = size - there < kLanePart.value ? size - there : kLanePart.value;
-    std::memcpy(place + there, bytes + there, part);
+    copy_across(place + there, bytes + there, part);
     there += part;
     slot.ready.store(static_cast<std::uint32_t>(there), std::memory_order_release);
   }

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <new>
 #include <utility>
 
 #include "base/log.hpp"
+#include "memory/host/handing_copy.hpp"
 #include "memory/host/shared_heap.hpp"
 
 namespace ist {
@@ -261,7 +261,7 @@ Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from
   if (sees(offer, Bytes{from.value + size.value})) {
     const std::uint64_t start = ends_.peer->shared().heap_start.load(std::memory_order_relaxed);
     const std::byte* const heap = peers_heap_->data();
-    std::memcpy(into, heap + (offer.address + from.value - start), size.value);
+    copy_across(into, heap + (offer.address + from.value - start), size.value);
     // Guards LOOK, LOOK_LAST: the fence in it keeps the look at the word behind the copy, so that the word is no older than any byte.
     if (!is_withdrawn(offer)) return true;
     found = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(heap + (offer.word - start)), __ATOMIC_RELAXED);
