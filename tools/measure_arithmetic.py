@@ -17,7 +17,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "gpu_run"))
 import arithmetic_record  # noqa: E402
 
-NAMES = ("device_arithmetic_above", "device_arithmetic_above_shared", "device_arithmetic_above_processor")
+NAMES = ("device_arithmetic_above", "device_arithmetic_above_shared", "device_arithmetic_above_processor", "device_arithmetic_above_opencl",
+         "device_arithmetic_above_opencl_shared")
 
 
 def profile(folder, where, above):

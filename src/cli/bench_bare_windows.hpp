@@ -1,4 +1,4 @@
-// Windows of messages between two processors by memcpy alone: what any library can reach there, and how far it is from a memcpy of one.
+// Windows of messages between two processors by copies alone: what any library can reach there, and how far it is from a memcpy of one.
 //
 // Who calls this : bench_row_limit, on rank 0, while the other ranks sleep.
 // Threads        : starts one, on the other rank's processor, and joins it.
@@ -16,7 +16,7 @@ struct BareWindows {
   double two_copies_gbs = 0;
   // The receiver copies each message by one process_vm_readv, which private memory takes.
   double read_gbs = 0;
-  // The receiver copies each message by memcpy, which memory takes that both see.
+  // The receiver copies each message by itself, which memory takes that both see.
   double one_copy_gbs = 0;
 };
 

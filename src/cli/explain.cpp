@@ -235,10 +235,15 @@ void add_nccl(Explanation& answer, const Options& options, const Settings& setti
   answer.ways.push_back(std::move(way));
 }
 
-std::string combined_for_processor(const MachineProfile& machine) {
-  const double most = machine.device_arithmetic_above_processor;
-  if (most >= MachineProfile{}.device_arithmetic_above_processor) return "all.";
-  return "up to " + in_words(Bytes{static_cast<std::uint64_t>(most)}) + ".";
+std::string combined_on_host(bool cuda, const MachineProfile& machine) {
+  const auto up_to = [](double most) {
+    return most < kNeverOnDevice ? "up to " + in_words(Bytes{static_cast<std::uint64_t>(most)}) : std::string{"all"};
+  };
+  return "\nParts of " + up_to(cuda ? machine.device_arithmetic_above : machine.device_arithmetic_above_opencl) +
+         " are combined on the host, longer ones on the device, where that knows operation and type.\n"
+         "Where ranks share the device the host combines " +
+         up_to(cuda ? machine.device_arithmetic_above_shared : machine.device_arithmetic_above_opencl_shared) +
+         (cuda ? "." : ", and of one that is the processor " + up_to(machine.device_arithmetic_above_processor) + ".");
 }
 
 Explanation explain_call(const Options& options, const Settings& settings, Profile profile) {
@@ -280,11 +285,7 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
       "NCCL may have the call where the buffers of all ranks are CUDA memory, each on a GPU of its own.";
   const auto kind = static_cast<KindId>(place.kind);
   if ((kind == KindId::cuda || kind == KindId::opencl) && combines(call))
-    answer.remark += "\nParts of up to " +
-                     in_words(Bytes{static_cast<std::uint64_t>(profile.message.device_arithmetic_above)}) +
-                     " are combined on the host, longer ones on the device, where that knows operation and type.";
-  if (kind == KindId::opencl && combines(call))
-    answer.remark += "\nOf a device that is the processor the host combines " + combined_for_processor(profile.message);
+    answer.remark += combined_on_host(kind == KindId::cuda, profile.message);
   if (kind == KindId::cuda) add_nccl(answer, options, settings, shape, profile.collective);
   return answer;
 }

@@ -19,8 +19,9 @@ constexpr Bytes kMostWalked = kibibytes(64);
 // Bytes of that memory up to which the host combines.
 double computed_by_host(const Piece& piece, const Arithmetic& there, const MachineProfile& machine) {
   if (there.by_processor(piece.device)) return machine.device_arithmetic_above_processor;
-  const bool shared = piece.kind == KindId::cuda && machine.shares_device;
-  return shared ? machine.device_arithmetic_above_shared : machine.device_arithmetic_above;
+  if (piece.kind == KindId::opencl)
+    return machine.shares_opencl ? machine.device_arithmetic_above_opencl_shared : machine.device_arithmetic_above_opencl;
+  return machine.shares_device ? machine.device_arithmetic_above_shared : machine.device_arithmetic_above;
 }
 
 bool is_aligned(const Piece& piece, ist_type type) {

@@ -17,6 +17,9 @@
 
 namespace ist {
 
+// A size that no vector has: whatever is combined, the host does it.
+inline constexpr double kNeverOnDevice = 1e15;
+
 // alpha in seconds, beta in seconds per byte, per step of a message's way.
 struct MachineProfile {
   double slot_alpha = 0.10e-6;         // one slot: written and seen
@@ -63,9 +66,15 @@ struct MachineProfile {
   double device_arithmetic_above_shared = 8 << 20;
   // Of an OpenCL device that is the processor: never, since two ranks took 1.1 to 5.8 times as long with its kernels for allreduce and
   // reduce_scatter of 256 KiB to 64 MiB, and 0.94 to 1.9 times of less (PoCL, two Xeon processors, 2026-11-27;
-  // docs/measured/README.md). Other devices of OpenCL have CUDA's number.
-  double device_arithmetic_above_processor = 1e15;
+  // docs/measured/README.md).
+  double device_arithmetic_above_processor = kNeverOnDevice;
+  // Of another device of OpenCL: where a rank has it to itself, a reduce_scatter takes as long by either up to parts of 128 KiB and 0.66 to 0.84 of the time
+  // by its kernels from 256 KiB to 32 MiB, an allreduce 0.94 to 1.09. Where ranks share it, never: with its kernels vectors of 16 KiB to 64 MiB take 1.2 to
+  // 2.1 times as long (NVIDIA's driver, H200, 2026-11-27; docs/measured/README.md).
+  double device_arithmetic_above_opencl = 128 << 10;
+  double device_arithmetic_above_opencl_shared = kNeverOnDevice;
   bool shares_device = false;  // another rank has the CUDA device that is this one's own
+  bool shares_opencl = false;  // the ranks of this host are more than its devices of OpenCL that are no processors
 };
 
 // One side's buffer.

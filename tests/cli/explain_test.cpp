@@ -249,7 +249,7 @@ TEST(Explain, WhereDeviceMemoryIsCombinedIsTold) {
   const auto remark = [](const std::string& call) { return answer(call)["remark"].get<std::string>(); };
   for (const char* kind : {"opencl", "cuda"})
     EXPECT_NE(remark("allreduce --ranks 2 --kind " + std::string{kind}).find(combined), std::string::npos) << kind;
-  const std::string by_host = "Of a device that is the processor the host combines all.";
+  const std::string by_host = "Where ranks share the device the host combines all, and of one that is the processor all.";
   EXPECT_NE(remark("allreduce --ranks 2 --kind opencl").find(by_host), std::string::npos);
   EXPECT_EQ(remark("allreduce --ranks 2 --kind cuda").find(by_host), std::string::npos);
   EXPECT_EQ(remark("allreduce --ranks 2 --kind host").find("Parts of up to"), std::string::npos);

@@ -22,8 +22,12 @@
 
 namespace queues {
 
-// Every object of OpenCL begins with the address of its driver's table, by which the loader calls it: this context has one of its own, and
-// gives it to the queues that are made in it, the library's among them.
+// Every object of OpenCL begins with the address of its driver's table, by which the loader calls it.
+inline cl_icd_dispatch** table_of(void* object) { return static_cast<cl_icd_dispatch**>(object); }
+// So much of it every driver of OpenCL 1.2 has.
+constexpr std::size_t kShared = offsetof(cl_icd_dispatch, clCreateCommandQueueWithProperties);
+
+// This context has one of its own, and gives it to the queues that are made in it, the library's among them.
 class HeldKernels {
  public:
   // On the device of a buffer of the library's.
@@ -94,8 +98,6 @@ class HeldKernels {
     int waiting = 0;
     int begun = 0;
   };
-  // What every driver of OpenCL 1.2 has.
-  static constexpr std::size_t kShared = offsetof(cl_icd_dispatch, clCreateCommandQueueWithProperties);
   static State& state() {
     static State one;
     return one;
@@ -111,8 +113,6 @@ class HeldKernels {
     return *all.back();
   }
   static const cl_icd_dispatch& driver_of(void* object) { return reinterpret_cast<Tables*>(*table_of(object))->driver; }
-  static cl_icd_dispatch** table_of(void* object) { return static_cast<cl_icd_dispatch**>(object); }
-
   static cl_command_queue CL_API_CALL make_queue(cl_context context, cl_device_id device,
                                                  cl_command_queue_properties properties, cl_int* error) {
     cl_command_queue made = driver_of(context).clCreateCommandQueue(context, device, properties, error);

@@ -1,10 +1,14 @@
 // Where reductions of OpenCL memory are computed: where the device is the processor by the host, else, or where a profile says so, on the device
-// above a size. Needs OpenCL's own table of functions, in which kernels are counted.
+// above a size, unless ranks share it. Needs OpenCL's own table of functions, in which kernels are counted.
 #include <isthmus/collective.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "queues_ranks.hpp"
@@ -35,12 +39,16 @@ int kernels_of_scan(queues::HeldKernels& context, ist_world world, ist_comm comm
   return begun;
 }
 
-bool on_processor(const ist_buffer& buffer) {
+cl_device_id device_of(const ist_buffer& buffer) {
   cl_device_id device = nullptr;
-  cl_device_type type = 0;
   ok(queues::api().clGetCommandQueueInfo(reinterpret_cast<cl_command_queue>(buffer.queue), CL_QUEUE_DEVICE, sizeof device,
                                          &device, nullptr));
-  ok(queues::api().clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, nullptr));
+  return device;
+}
+
+bool on_processor(const ist_buffer& buffer) {
+  cl_device_type type = 0;
+  ok(queues::api().clGetDeviceInfo(device_of(buffer), CL_DEVICE_TYPE, sizeof type, &type, nullptr));
   return (type & CL_DEVICE_TYPE_CPU) != 0;
 }
 
@@ -53,6 +61,70 @@ std::optional<ist_buffer> beside_the_processor() {
     ok(ist_memory_free(world(), made));
   }
   return std::nullopt;
+}
+
+// While one lives, a device says that it is a GPU to whom asks the loader. Its driver knows better.
+class Pretender {
+ public:
+  explicit Pretender(cl_device_id device) : device_(device), table_(&tables().emplace_back()) {
+    table_->first = *queues::table_of(device);
+    std::memcpy(&table_->second, table_->first, queues::kShared);
+    table_->second.clGetDeviceInfo = info;
+    *queues::table_of(device) = &table_->second;
+  }
+  Pretender(Pretender&& other) noexcept : device_(std::exchange(other.device_, nullptr)), table_(other.table_) {}
+  ~Pretender() {
+    if (device_ != nullptr) *queues::table_of(device_) = table_->first;
+  }
+  Pretender(const Pretender&) = delete;
+  Pretender& operator=(const Pretender&) = delete;
+
+ private:
+  using Table = std::pair<cl_icd_dispatch*, cl_icd_dispatch>;  // its driver's, and what it has meanwhile
+  static std::deque<Table>& tables() {
+    static std::deque<Table> all;
+    return all;
+  }
+  static cl_int CL_API_CALL info(cl_device_id device, cl_device_info what, std::size_t room, void* value,
+                                 std::size_t* length) {
+    const auto here = std::find_if(tables().begin(), tables().end(),
+                                   [&](const Table& each) { return &each.second == *queues::table_of(device); });
+    const cl_int error = here->first->clGetDeviceInfo(device, what, room, value, length);
+    constexpr cl_device_type kGpu = CL_DEVICE_TYPE_GPU;
+    if (error == CL_SUCCESS && what == CL_DEVICE_TYPE && value != nullptr) std::memcpy(value, &kGpu, sizeof kGpu);
+    return error;
+  }
+
+  cl_device_id device_;
+  Table* table_;
+};
+
+// All of them, as where there are GPUs alone.
+std::vector<Pretender> pretenders() {
+  std::vector<Pretender> all;
+  for (int device = 0; device < opencl_devices(); ++device) {
+    ist_buffer beside{};
+    ok(ist_memory_alloc(world(), IST_KIND_OPENCL, device, 64, &beside));
+    if (on_processor(beside)) all.emplace_back(device_of(beside));
+    ok(ist_memory_free(world(), beside));
+  }
+  return all;
+}
+
+TEST(QueueArithmetic, IsOfGpusAbove128KiBUnlessRanksShareThem) {
+  NEEDS_QUEUES();
+  const std::vector<Pretender> gpus = pretenders();
+  ist_world other = IST_WORLD_NULL;
+  ist_comm all = IST_COMM_NULL;
+  ok(ist_world_create(&other));
+  ok(ist_world_comm(other, &all));
+  queues::HeldKernels context{anchor()};
+  for (const std::size_t bytes : {4096U, 131072U, 131080U, 4U << 20U}) {
+    const int kernels = kernels_of_scan(context, other, all, bytes);
+    EXPECT_EQ(rank() > 0 && bytes > 131072 && size() <= opencl_devices(), kernels > 0)
+        << bytes << " bytes, " << kernels << " kernels";
+  }
+  ok(ist_world_destroy(&other));
 }
 
 TEST(QueueArithmetic, IsTheHostsWhereTheDeviceIsTheProcessorUnlessItsNumbersSayMore) {

@@ -105,7 +105,7 @@ Status World::connect() {
   nccl_->learn(nccl_cards);
   neighbours_->learn(*peers_, device_cards);
   tell_cuda_of_sharers();
-  profile.message.shares_device = neighbours_->sharer(peers_->rank()).value >= 0;
+  tell_of_sharers(profile.message);
   engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
                                                    std::move(names), profile.message, trace_.get()});
   make_channels();
@@ -119,6 +119,16 @@ Status World::connect() {
   if (!thread.ok()) return thread.status();
   progress_thread_ = std::move(*thread);
   return {};
+}
+
+void World::tell_of_sharers(MachineProfile& machine) const {
+  machine.shares_device = neighbours_->sharer(peers_->rank()).value >= 0;
+  MemoryKind* const opencl = kinds_->find(KindId::opencl);
+  Arithmetic* const there = opencl == nullptr ? nullptr : opencl->arithmetic();
+  if (there == nullptr) return;
+  std::size_t devices = 0;
+  for (int each = 0; each < static_cast<int>(opencl->devices().size()); ++each) devices += there->by_processor(each) ? 0 : 1;
+  machine.shares_opencl = peers_->local().size() > devices;
 }
 
 void World::make_channels() {

@@ -77,6 +77,7 @@ class World {
   Status connect();
   Status open_trace();
   void tell_cuda_of_sharers();
+  void tell_of_sharers(MachineProfile& machine) const;
   void make_channels();
   Watcher::Hooks watcher_hooks();
   void make_communicators(CollectiveProfile machine);
