@@ -5,7 +5,7 @@
  * What a call sends and what it receives must not overlap, but for IST_IN_PLACE (IST_ERR_ARGUMENT), nor parts that are received.
  * Order of a reduction: follows from operation, type, count and number of ranks alone, whoever is the root; never from timing, kinds of memory, devices,
  * settings or how the communicator was made: the same inputs give the same bits, and all ranks get the same ones. (The bits inside of a
- * NaN may differ; what NCCL carries is combined in an order of its own.)
+ * NaN may differ; what NCCL carries is combined in an order of its own, and whether it carries a call can follow from what streams hold.)
  * Streams: as for messages: the work that a buffer's queue holds when the call is made is waited for; when the call returns,
  * or its request is complete, the result is there and the buffers may be used again.
  * Nonblocking forms: give a request for ist_wait, ist_test and the others. They advance inside any call of the library, and several may be

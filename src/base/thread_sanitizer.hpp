@@ -1,6 +1,6 @@
-// Tells ThreadSanitizer of an order between threads that goes through a library it cannot see into, such as a driver. Nothing elsewhere.
+// Tells ThreadSanitizer of an order between threads that goes through what it cannot see into, a driver or another process. Nothing elsewhere.
 //
-// Who calls this : memory/opencl/, who waits for its queues in cli/, and tests of it.
+// Who calls this : memory/opencl/, who waits for its queues in cli/, and tests of it; collective/shared_lane and the engine.
 // Threads        : any.
 // Ownership      : none; the address is only a name.
 // Errors         : none.

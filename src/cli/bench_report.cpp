@@ -50,8 +50,8 @@ std::string meaning_of_times(const BenchReport& report) {
                 (report.benchmark == "latency"
                      ? "that of such a copy or of a cache line, whichever is longer"
                      : "that of such a copy; two_copies_gbs, read_gbs and one_copy_gbs are bare "
-                       "windows between the ranks' processors: memcpy into slots and out of them, one "
-                       "process_vm_readv of each message, one memcpy");
+                       "windows between the ranks' processors: copies into slots and out of them, one "
+                       "process_vm_readv of each message, one copy");
   if (report.benchmark == "latency") return "times are half a round trip" + limit;
   if (report.benchmark == "stream-latency")
     return "times are half a round trip of what streams do by themselves, calls and graph";

@@ -236,14 +236,14 @@ void add_nccl(Explanation& answer, const Options& options, const Settings& setti
 }
 
 std::string combined_on_host(bool cuda, const MachineProfile& machine) {
-  const auto up_to = [](double most) {
-    return most < kNeverOnDevice ? "up to " + in_words(Bytes{static_cast<std::uint64_t>(most)}) : std::string{"all"};
+  const auto parts = [](double most) {
+    return most < kNeverOnDevice ? "parts up to " + in_words(Bytes{static_cast<std::uint64_t>(most)}) : std::string{"all"};
   };
-  return "\nParts of " + up_to(cuda ? machine.device_arithmetic_above : machine.device_arithmetic_above_opencl) +
-         " are combined on the host, longer ones on the device, where that knows operation and type.\n"
-         "Where ranks share the device the host combines " +
-         up_to(cuda ? machine.device_arithmetic_above_shared : machine.device_arithmetic_above_opencl_shared) +
-         (cuda ? "." : ", and of one that is the processor " + up_to(machine.device_arithmetic_above_processor) + ".");
+  const double most = cuda ? machine.device_arithmetic_above : machine.device_arithmetic_above_opencl;
+  const std::string text = "\nThe host combines " + parts(most) + ", the device what is longer, if it knows how; where ";
+  if (cuda) return text + "ranks share it, the host " + parts(machine.device_arithmetic_above_shared) + ".";
+  return text + "there are more ranks\nthan such devices, the host " + parts(machine.device_arithmetic_above_opencl_shared) +
+         "; where it is the processor, " + parts(machine.device_arithmetic_above_processor) + ".";
 }
 
 Explanation explain_call(const Options& options, const Settings& settings, Profile profile) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/thread_sanitizer.hpp"
 #include "collective/choose.hpp"
 #include "request/wait.hpp"
 
@@ -54,6 +55,8 @@ void SharedLane::note(std::uint64_t call, const Note& mine) {
 }
 
 void SharedLane::say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
+  // Another thread of this rank may receive what another rank sent because of this word, and that order goes through the other process.
+  precedes(&engine_);
   write(turn, bytes, size, gave_up);
   for (const Link* sleeper : sleepers_) sleeper->ring();
 }

@@ -68,13 +68,13 @@ struct MachineProfile {
   // reduce_scatter of 256 KiB to 64 MiB, and 0.94 to 1.9 times of less (PoCL, two Xeon processors, 2026-11-27;
   // docs/measured/README.md).
   double device_arithmetic_above_processor = kNeverOnDevice;
-  // Of another device of OpenCL: where a rank has it to itself, a reduce_scatter takes as long by either up to parts of 128 KiB and 0.66 to 0.84 of the time
-  // by its kernels from 256 KiB to 32 MiB, an allreduce 0.94 to 1.09. Where ranks share it, never: with its kernels vectors of 16 KiB to 64 MiB take 1.2 to
-  // 2.1 times as long (NVIDIA's driver, H200, 2026-11-27; docs/measured/README.md).
+  // Of another device of OpenCL: where a rank has it to itself, a reduce_scatter of less takes 0.97 to 1.24 of the time by its kernels, and
+  // 0.66 to 0.84 with parts of 256 KiB to 32 MiB, an allreduce 1.03 to 1.47 and 0.94 to 1.09. Where ranks share it, never: with its kernels vectors of 16 KiB to
+  // 64 MiB take 1.2 to 2.2 times as long (NVIDIA's driver, H200, 2026-11-27; docs/measured/README.md).
   double device_arithmetic_above_opencl = 128 << 10;
   double device_arithmetic_above_opencl_shared = kNeverOnDevice;
   bool shares_device = false;  // another rank has the CUDA device that is this one's own
-  bool shares_opencl = false;  // the ranks of this host are more than its devices of OpenCL that are no processors
+  bool shares_opencl = false;  // the ranks of this host are more than the OpenCL devices they see, but for processors
 };
 
 // One side's buffer.

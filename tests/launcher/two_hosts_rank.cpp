@@ -54,7 +54,9 @@ void communicators(ist_comm comm, int rank, const std::string& own, const std::s
   expect(names_both(ist_comm_dup(comm, &none), own, other), "a duplicate of all");
   expect(names_both(ist_comm_split(comm, rank / 2, 0, &none), own, other), "a split that all would have to agree on");
   expect(none == IST_COMM_NULL, "no communicator of two hosts");
-  expect(ist_barrier(comm) != IST_OK, "a barrier of all");
+  expect(names_both(ist_barrier(comm), own, other), "a barrier of all");
+  expect(names_both(ist_allreduce(ist_host(&rank), ist_host(&sum), 1, IST_INT32, IST_SUM, comm), own, other),
+         "an allreduce of all");
   expect(ist_barrier(local) == IST_OK, "a barrier of one host after that");
   for (ist_comm* const each : {&local, &pair}) expect(ist_comm_free(each) == IST_OK, "ist_comm_free");
 }

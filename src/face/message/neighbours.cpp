@@ -1,6 +1,7 @@
 #include "face/message/neighbours.hpp"
 
 #include <mutex>
+#include <set>
 
 #include "base/log.hpp"
 #include "boot/blob.hpp"
@@ -48,6 +49,25 @@ Result<ExplainedMessage> about(Engine& engine, const Neighbours& neighbours, con
   return message;
 }
 
+// GPUs and the like, each by its UUID, or by its number where the driver tells none.
+std::vector<std::string> opencl_devices_of(const Kinds& kinds) {
+  std::vector<std::string> found;
+  MemoryKind* const opencl = kinds.find(KindId::opencl);
+  Arithmetic* const arithmetic = opencl == nullptr ? nullptr : opencl->arithmetic();
+  if (arithmetic == nullptr) return found;
+  for (const DeviceInfo& device : opencl->devices())
+    if (!arithmetic->by_processor(device.ordinal))
+      found.push_back(device.uuid.empty() ? std::to_string(device.ordinal) : device.uuid);
+  return found;
+}
+
+std::vector<std::string> texts_of(BlobReader& blob) {
+  const std::uint64_t count = blob.number();
+  std::vector<std::string> texts;
+  for (std::uint64_t i = 0; i < count && !blob.bad(); ++i) texts.push_back(blob.text());
+  return texts;
+}
+
 }  // namespace
 
 std::string Neighbours::card() const {
@@ -57,25 +77,32 @@ std::string Neighbours::card() const {
   blob.number(cuda != nullptr ? cuda->devices().size() : 0);
   if (cuda != nullptr)
     for (const DeviceInfo& device : cuda->devices()) blob.text(device.uuid);
+  const std::vector<std::string> opencl = opencl_devices_of(kinds_);
+  blob.number(opencl.size());
+  for (const std::string& each : opencl) blob.text(each);
   return blob.take();
 }
 
 void Neighbours::learn(const Peers& peers, const std::vector<std::string>& cards) {
   devices_.assign(cards.size(), "");
+  std::set<std::string> opencl_here;
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     BlobReader blob{cards[rank]};
     Settings theirs;
     theirs.device = static_cast<std::int64_t>(blob.number());
-    const std::uint64_t count = blob.number();
-    std::vector<std::string> devices;
-    for (std::uint64_t i = 0; i < count && !blob.bad(); ++i) devices.push_back(blob.text());
-    if (blob.bad() || devices.empty()) continue;
+    const std::vector<std::string> devices = texts_of(blob);
+    const std::vector<std::string> opencl = texts_of(blob);
+    if (blob.bad()) continue;
     const Rank other{static_cast<std::int32_t>(rank)};
+    const auto& local = peers.local();
+    if (std::find(local.begin(), local.end(), other) != local.end()) opencl_here.insert(opencl.begin(), opencl.end());
+    if (devices.empty()) continue;
     int place = 0;  // among the ranks of its host
     for (std::int32_t r = 0; r < other.value; ++r) place += peers.at(Rank{r}).boot_id == peers.at(other).boot_id ? 1 : 0;
     const int own = theirs.own_device(place, static_cast<int>(devices.size()));
     if (own >= 0 && static_cast<std::size_t>(own) < devices.size()) devices_[rank] = devices[static_cast<std::size_t>(own)];
   }
+  shares_opencl_ = peers.local().size() > opencl_here.size();
 }
 
 Rank Neighbours::other_with(const std::string& uuid, Rank rank) const {

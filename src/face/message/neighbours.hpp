@@ -31,6 +31,8 @@ class Neighbours {
   }
   // Another rank whose own device is the same one; rank -1: there is none.
   Rank sharer(Rank rank) const { return other_with(device(rank), rank); }
+  // Are the ranks of this host more than the OpenCL devices that any of them sees, but for processors? Which of those a rank will use is not known.
+  bool shares_opencl() const { return shares_opencl_; }
   // One whose own is the device with that UUID.
   Rank other_with(const std::string& uuid, Rank rank) const;
   // Of one of this process's.
@@ -40,6 +42,7 @@ class Neighbours {
   const Settings& settings_;
   const Kinds& kinds_;
   std::vector<std::string> devices_;
+  bool shares_opencl_ = false;
 };
 
 // A message from a buffer of that class, on that device, to memory of the same kind, on the rank's own device.

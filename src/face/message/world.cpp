@@ -123,12 +123,7 @@ Status World::connect() {
 
 void World::tell_of_sharers(MachineProfile& machine) const {
   machine.shares_device = neighbours_->sharer(peers_->rank()).value >= 0;
-  MemoryKind* const opencl = kinds_->find(KindId::opencl);
-  Arithmetic* const there = opencl == nullptr ? nullptr : opencl->arithmetic();
-  if (there == nullptr) return;
-  std::size_t devices = 0;
-  for (int each = 0; each < static_cast<int>(opencl->devices().size()); ++each) devices += there->by_processor(each) ? 0 : 1;
-  machine.shares_opencl = peers_->local().size() > devices;
+  machine.shares_opencl = neighbours_->shares_opencl();
 }
 
 void World::make_channels() {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "face/shmem/regions.hpp"
+#include "memory/host/handing_copy.hpp"
 
 namespace ist::shmem {
 namespace {
@@ -46,7 +47,7 @@ bool combine_all(const char* call, const Group& group, const std::byte* source, 
     if (place.at == nullptr) return false;
     const std::byte* const from = readable(call, place, source, bytes, pe, copy);
     if (i == 0)
-      std::memcpy(to, from, bytes);
+      copy_across(to, from, bytes);
     else
       combiner.combine(to, from, bytes);
   }

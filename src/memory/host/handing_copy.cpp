@@ -1,6 +1,6 @@
 #include "memory/host/handing_copy.hpp"
 
-#include <limits>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -69,8 +69,10 @@ Copy* widest() {
 std::size_t end_of_lines() {
   constexpr std::size_t kElsewhere = 8192;
 #if defined(__x86_64__)
-  __builtin_cpu_init();  // may be asked before the constructor that does it
-  if (__builtin_cpu_is("amd")) return std::numeric_limits<std::size_t>::max();
+  constexpr long kSecondCache = 1 << 20;  // where it is not known
+  __builtin_cpu_init();                   // may be asked before the constructor that does it
+  const long second_cache = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+  if (__builtin_cpu_is("amd")) return static_cast<std::size_t>(second_cache > 0 ? second_cache : kSecondCache);
 #endif
   return kElsewhere;
 }

@@ -74,8 +74,8 @@ class CopyPace {
 // Out of memory that another processor has written, or into it through the caches. Of so many bytes and more the copies of some C libraries are
 // one instruction, which takes lines that come from another processor at half the speed or less: 4 KiB each in windows, both ends, with a line in
 // 0.06 us: 8.6 and 22 GB/s (glibc 2.36, AMD EPYC, Zen 4, 2 processors, 2026-11-26). Intel's is as quick as a loop from 8 KiB on; AMD's has two
-// speeds, which of them it takes changing from start to start (64 KiB 2.2 or 7.5 us, a loop always 2.0 to 2.2: Zen 3, 2026-11-27), and newer C
-// libraries never use it there (glibc's bug 30994).
+// speeds, which of them it takes changing from start to start (64 KiB 2.2 or 7.5 us, a loop 2.0 to 2.2 while the processors are near: Zen 3,
+// 2026-11-27). Newer C libraries never use it there (glibc's bug 30994); the others take it up to a processor's second cache.
 constexpr std::size_t kLeastByLines = 2048;
 extern const std::size_t kEndOfLines;  // copies of as many bytes and more are the C library's
 void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size);
