@@ -66,7 +66,7 @@ Copy* widest() {
 }
 #endif
 
-std::size_t end_of_lines() {
+std::size_t end_of_lines() noexcept {
   constexpr std::size_t kElsewhere = 8192;
 #if defined(__x86_64__)
   constexpr long kSecondCache = 1 << 20;  // where it is not known
