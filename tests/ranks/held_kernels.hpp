@@ -2,7 +2,7 @@
 //
 // Who calls this : queues_arithmetic_test.cpp, queues_layouts_test.cpp.
 // Threads        : one; kernels are enqueued by any.
-// Ownership      : owns context, queue and buffers. Its table of functions stays, since queues that the library has made keep it.
+// Ownership      : owns context, queue and buffers, but for the table of functions.
 // Errors         : fail the test.
 #pragma once
 
@@ -22,10 +22,26 @@
 
 namespace queues {
 
-// Every object of OpenCL begins with the address of its driver's table, by which the loader calls it.
-inline cl_icd_dispatch** table_of(void* object) { return static_cast<cl_icd_dispatch**>(object); }
-// So much of it every driver of OpenCL 1.2 has.
-constexpr std::size_t kShared = offsetof(cl_icd_dispatch, clCreateCommandQueueWithProperties);
+// Every object of OpenCL begins with the address of its driver's table, by which the loader calls it. One that was given another has both here; they
+// stay for good, since what the library makes of an object may keep them.
+struct Tables {
+  cl_icd_dispatch changed{};  // first, so that its address is that of both
+  cl_icd_dispatch* driver = nullptr;
+
+  static cl_icd_dispatch*& place_of(void* object) { return *static_cast<cl_icd_dispatch**>(object); }
+  static Tables& of(void* object) { return *reinterpret_cast<Tables*>(place_of(object)); }
+  // A copy of its driver's own, to be changed.
+  static cl_icd_dispatch& give(void* object) {
+    // So much of it every driver of OpenCL 1.2 has.
+    constexpr std::size_t kShared = offsetof(cl_icd_dispatch, clCreateCommandQueueWithProperties);
+    static std::vector<std::unique_ptr<Tables>> all;
+    Tables& made = *all.emplace_back(std::make_unique<Tables>());
+    made.driver = place_of(object);
+    std::memcpy(&made.changed, made.driver, kShared);
+    place_of(object) = &made.changed;
+    return made.changed;
+  }
+};
 
 // This context has one of its own, and gives it to the queues that are made in it, the library's among them.
 class HeldKernels {
@@ -38,12 +54,9 @@ class HeldKernels {
     cl_int error = CL_SUCCESS;
     context_ = api().clCreateContext(nullptr, 1, &device, nullptr, nullptr, &error);
     ok(error);
-    Tables& tables = new_tables();
-    std::memcpy(&tables.driver, *table_of(context_), kShared);
-    std::memcpy(&tables.changed, &tables.driver, kShared);
-    tables.changed.clCreateCommandQueue = make_queue;
-    tables.changed.clEnqueueNDRangeKernel = enqueue;
-    *table_of(context_) = &tables.changed;
+    cl_icd_dispatch& table = Tables::give(context_);
+    table.clCreateCommandQueue = make_queue;
+    table.clEnqueueNDRangeKernel = enqueue;
     queue_ = api().clCreateCommandQueue(context_, device, 0, &error);
     ok(error);
   }
@@ -102,21 +115,10 @@ class HeldKernels {
     static State one;
     return one;
   }
-  // Of each context by itself: the one before may have been another driver's.
-  struct Tables {
-    cl_icd_dispatch changed{};  // first, so that its address is that of both
-    cl_icd_dispatch driver{};
-  };
-  static Tables& new_tables() {
-    static std::vector<std::unique_ptr<Tables>> all;
-    all.push_back(std::make_unique<Tables>());
-    return *all.back();
-  }
-  static const cl_icd_dispatch& driver_of(void* object) { return reinterpret_cast<Tables*>(*table_of(object))->driver; }
   static cl_command_queue CL_API_CALL make_queue(cl_context context, cl_device_id device,
                                                  cl_command_queue_properties properties, cl_int* error) {
-    cl_command_queue made = driver_of(context).clCreateCommandQueue(context, device, properties, error);
-    if (made != nullptr) *table_of(made) = *table_of(context);
+    cl_command_queue made = Tables::of(context).driver->clCreateCommandQueue(context, device, properties, error);
+    if (made != nullptr) Tables::place_of(made) = Tables::place_of(context);
     return made;
   }
   static cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
@@ -134,9 +136,9 @@ class HeldKernels {
         ++state().waiting;
       }
     }
-    return driver_of(queue).clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, items, group,
-                                                   static_cast<cl_uint>(all.size()), all.empty() ? nullptr : all.data(),
-                                                   event);
+    return Tables::of(queue).driver->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, items, group,
+                                                            static_cast<cl_uint>(all.size()),
+                                                            all.empty() ? nullptr : all.data(), event);
   }
 
   cl_context context_ = nullptr;

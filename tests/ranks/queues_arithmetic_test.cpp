@@ -2,10 +2,8 @@
 // above a size, unless ranks share it. Needs OpenCL's own table of functions, in which kernels are counted.
 #include <isthmus/collective.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -63,40 +61,27 @@ std::optional<ist_buffer> beside_the_processor() {
   return std::nullopt;
 }
 
-// While one lives, a device says that it is a GPU to whom asks the loader. Its driver knows better.
+// While one lives, a device says that it is a GPU to whom asks the loader. Its driver knows better. One thread.
 class Pretender {
  public:
-  explicit Pretender(cl_device_id device) : device_(device), table_(&tables().emplace_back()) {
-    table_->first = *queues::table_of(device);
-    std::memcpy(&table_->second, table_->first, queues::kShared);
-    table_->second.clGetDeviceInfo = info;
-    *queues::table_of(device) = &table_->second;
-  }
-  Pretender(Pretender&& other) noexcept : device_(std::exchange(other.device_, nullptr)), table_(other.table_) {}
+  explicit Pretender(cl_device_id device) : device_(device) { queues::Tables::give(device).clGetDeviceInfo = info; }
+  Pretender(Pretender&& other) noexcept : device_(std::exchange(other.device_, nullptr)) {}
   ~Pretender() {
-    if (device_ != nullptr) *queues::table_of(device_) = table_->first;
+    if (device_ != nullptr) queues::Tables::place_of(device_) = queues::Tables::of(device_).driver;
   }
   Pretender(const Pretender&) = delete;
   Pretender& operator=(const Pretender&) = delete;
 
  private:
-  using Table = std::pair<cl_icd_dispatch*, cl_icd_dispatch>;  // its driver's, and what it has meanwhile
-  static std::deque<Table>& tables() {
-    static std::deque<Table> all;
-    return all;
-  }
   static cl_int CL_API_CALL info(cl_device_id device, cl_device_info what, std::size_t room, void* value,
                                  std::size_t* length) {
-    const auto here = std::find_if(tables().begin(), tables().end(),
-                                   [&](const Table& each) { return &each.second == *queues::table_of(device); });
-    const cl_int error = here->first->clGetDeviceInfo(device, what, room, value, length);
+    const cl_int error = queues::Tables::of(device).driver->clGetDeviceInfo(device, what, room, value, length);
     constexpr cl_device_type kGpu = CL_DEVICE_TYPE_GPU;
     if (error == CL_SUCCESS && what == CL_DEVICE_TYPE && value != nullptr) std::memcpy(value, &kGpu, sizeof kGpu);
     return error;
   }
 
   cl_device_id device_;
-  Table* table_;
 };
 
 // All of them, as where there are GPUs alone.
