@@ -61,7 +61,19 @@ std::vector<std::string> opencl_devices_of(const Kinds& kinds) {
   return found;
 }
 
-std::vector<std::string> texts_of(BlobReader& blob) {
+std::vector<std::string> cuda_devices_of(const Kinds& kinds) {
+  std::vector<std::string> found;
+  if (const MemoryKind* const cuda = cuda_of(kinds); cuda != nullptr)
+    for (const DeviceInfo& device : cuda->devices()) found.push_back(device.uuid);
+  return found;
+}
+
+void write(BlobWriter& blob, const std::vector<std::string>& texts) {
+  blob.number(texts.size());
+  for (const std::string& each : texts) blob.text(each);
+}
+
+std::vector<std::string> read_texts(BlobReader& blob) {
   const std::uint64_t count = blob.number();
   std::vector<std::string> texts;
   for (std::uint64_t i = 0; i < count && !blob.bad(); ++i) texts.push_back(blob.text());
@@ -71,15 +83,10 @@ std::vector<std::string> texts_of(BlobReader& blob) {
 }  // namespace
 
 std::string Neighbours::card() const {
-  const MemoryKind* cuda = cuda_of(kinds_);
   BlobWriter blob;
   blob.number(static_cast<std::uint64_t>(settings_.device));
-  blob.number(cuda != nullptr ? cuda->devices().size() : 0);
-  if (cuda != nullptr)
-    for (const DeviceInfo& device : cuda->devices()) blob.text(device.uuid);
-  const std::vector<std::string> opencl = opencl_devices_of(kinds_);
-  blob.number(opencl.size());
-  for (const std::string& each : opencl) blob.text(each);
+  write(blob, cuda_devices_of(kinds_));
+  write(blob, opencl_devices_of(kinds_));
   return blob.take();
 }
 
@@ -90,15 +97,15 @@ void Neighbours::learn(const Peers& peers, const std::vector<std::string>& cards
     BlobReader blob{cards[rank]};
     Settings theirs;
     theirs.device = static_cast<std::int64_t>(blob.number());
-    const std::vector<std::string> devices = texts_of(blob);
-    const std::vector<std::string> opencl = texts_of(blob);
+    const std::vector<std::string> devices = read_texts(blob);
+    const std::vector<std::string> opencl = read_texts(blob);
     if (blob.bad()) continue;
     const Rank other{static_cast<std::int32_t>(rank)};
-    const auto& local = peers.local();
-    if (std::find(local.begin(), local.end(), other) != local.end()) opencl_here.insert(opencl.begin(), opencl.end());
+    const auto on_host_of = [&peers](Rank one, Rank another) { return peers.at(one).boot_id == peers.at(another).boot_id; };
+    if (on_host_of(other, peers.rank())) opencl_here.insert(opencl.begin(), opencl.end());
     if (devices.empty()) continue;
     int place = 0;  // among the ranks of its host
-    for (std::int32_t r = 0; r < other.value; ++r) place += peers.at(Rank{r}).boot_id == peers.at(other).boot_id ? 1 : 0;
+    for (std::int32_t r = 0; r < other.value; ++r) place += on_host_of(Rank{r}, other) ? 1 : 0;
     const int own = theirs.own_device(place, static_cast<int>(devices.size()));
     if (own >= 0 && static_cast<std::size_t>(own) < devices.size()) devices_[rank] = devices[static_cast<std::size_t>(own)];
   }

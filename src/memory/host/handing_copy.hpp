@@ -1,6 +1,8 @@
-// Copies into memory that another processor reads next: through the caches, or past them into memory where that is quicker.
+// Copies between processors: out of what another one has written, and into memory that it reads next, through the caches, or past them
+// into memory where that is quicker.
 //
-// Who calls this : whoever fills the room of a pair's slots, or the slots of its ring, out of host memory; one object for each.
+// Who calls this : copy_across() and move_across() whoever copies what another process has written or will read: paths, engine, collective
+//                  calls, puts and gets. A HandingCopy of its own whoever fills the room of a pair's slots, or the slots of its ring.
 // Threads        : the writer's; a reader in another process is told by whatever release follows.
 // Ownership      : none.
 // Errors         : none.
@@ -75,7 +77,8 @@ class CopyPace {
 // one instruction, which takes lines that come from another processor at half the speed or less: 4 KiB each in windows, both ends, with a line in
 // 0.06 us: 8.6 and 22 GB/s (glibc 2.36, AMD EPYC, Zen 4, 2 processors, 2026-11-26). Intel's is as quick as a loop from 8 KiB on; AMD's has two
 // speeds, which of them it takes changing from start to start (64 KiB 2.2 or 7.5 us, a loop 2.0 to 2.2 while the processors are near: Zen 3,
-// 2026-11-27). Newer C libraries never use it there (glibc's bug 30994); the others take it up to a processor's second cache.
+// 2026-11-27); others found that it is slow where source and destination begin at nearly the same place of their pages, and that glibc after
+// 2.39 has mended that (its bug 30994). glibc 2.36 takes it up to a processor's second cache.
 constexpr std::size_t kLeastByLines = 2048;
 extern const std::size_t kEndOfLines;  // copies of as many bytes and more are the C library's
 void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size);
