@@ -29,7 +29,7 @@ struct Options {
   bool quick = false;
 };
 
-// "0.100 us", "0.100 ns/byte", "128 KiB"
+// "0.100 us", "0.100 ns/byte", "128 KiB", "every size"
 std::string in_units(const ProfileValue& value, double number) {
   if (!(number > 0) && !value.unit.empty()) return "-";  // not known unless it is measured
   std::array<char, 48> text{};
@@ -37,6 +37,8 @@ std::string in_units(const ProfileValue& value, double number) {
     std::snprintf(text.data(), text.size(), "%.3f us", number * 1e6);
   else if (value.unit == "s/byte")
     std::snprintf(text.data(), text.size(), "%.4f ns/byte", number * 1e9);
+  else if (value.unit == "byte" && number >= kNeverOnDevice)
+    return "every size";
   else if (value.unit == "byte")
     std::snprintf(text.data(), text.size(), "%g KiB", number / 1024);
   else

@@ -189,6 +189,9 @@ Profile load_profile(const Settings& settings, log::Level level, const std::func
   if (!chosen && (file.empty() || !std::filesystem::exists(file, ignored))) return with_learned_copies(std::move(builtin));
   auto found = read_profile(file);
   if (found.ok()) {
+    if (!found->unknown.empty())
+      log::once(level, "the machine's profile " + file + " has " + found->unknown +
+                           ", which is no number of this library and is not used; isthmus model show lists those that are");
     Profile profile = for_these_devices(std::move(*found), seen);
     return chosen ? profile : with_learned_copies(std::move(profile));
   }

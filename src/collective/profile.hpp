@@ -38,6 +38,7 @@ struct Profile {
   std::uint64_t measured = 0;       // one bit per number of profile_values(): not what is built in
   DevicesNamed devices = {};        // that numbers of devices are of; none: of no particular ones
   std::string left_out = {};        // why those are not used; empty: they are, or there are none
+  std::string unknown = {};         // the first name in the file that is none of profile_values(); empty: there is none
   std::string learned = {};  // the file of learned_copies.hpp, where any of its numbers count; they are no measured ones
 };
 
@@ -73,7 +74,7 @@ std::string in_words(const Profile& profile);
 std::string pack(const CollectiveProfile& machine);
 Result<CollectiveProfile> unpack_profile(const std::string& text);
 
-// By ISTHMUS_PROFILE. Says once, at that level, that a file cannot be used. `seen` is asked only where the file names devices, and may start
+// By ISTHMUS_PROFILE. Says once, at that level, that a file cannot be used, or names what is no number. `seen` is asked only where the file names devices, and may start
 // their driver: if this process sees one that is not among them, or their driver is another one, the numbers of devices are those
 // that are built in, which is said once for who wants to know (info). A part of them, as by CUDA_VISIBLE_DEVICES, is as good as all.
 Profile load_profile(const Settings& settings, log::Level level, const std::function<DevicesNamed()>& seen);

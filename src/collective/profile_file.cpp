@@ -78,6 +78,16 @@ std::string read_values(const Json& all, Profile& profile) {
   return "";
 }
 
+// The first that is mistyped, or of another version of the library; empty: there is none.
+std::string unknown_number(const Json& all) {
+  for (const char* group : {"message", "collective"})
+    for (const auto& each : all[group].items()) {
+      const auto is_it = [&](const ProfileValue& value) { return value.group == group && value.name == each.key(); };
+      if (std::none_of(profile_values().begin(), profile_values().end(), is_it)) return group + ("." + each.key());
+    }
+  return "";
+}
+
 std::string read_devices(const Json& all, Profile& profile) {
   const auto devices = all.find("devices");
   if (devices == all.end()) return "";
@@ -130,6 +140,7 @@ Result<Profile> read_profile(const std::string& file) {
   profile.source = file;
   if (const std::string why = read_values(all, profile); !why.empty()) return unusable(file, why);
   if (const std::string why = read_devices(all, profile); !why.empty()) return unusable(file, why);
+  profile.unknown = unknown_number(all);
   // A cell is told of in a slot, and where none was measured it is no quicker than what was.
   const auto message = all.value("message", Json::object());
   if (!message.contains("cell_alpha"))

@@ -284,6 +284,23 @@ TEST_F(Model, AFileThatCannotBeUsedIsOneWarningAndTheLibrarysOwnNumbersAreUsed) 
   EXPECT_FALSE(says(fitted, "cannot be used")) << fitted.output;
 }
 
+TEST_F(Model, ANumberThatThereIsNotIsNamedOnceAndTheOthersAreUsed) {
+  const std::string file = (folder_ / "mistyped.json").string();
+  std::ofstream{file} << R"({"isthmus_profile": 1, "machine": "any",
+                             "message": {"device_arithmetic_aboves": 5, "device_arithmetic_above": 7168}, "collective": {}})";
+  const Ran shown = run_program("model show", environment("ISTHMUS_PROFILE=" + file));
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_TRUE(says(shown, "has message.device_arithmetic_aboves, which is no number of this library")) << shown.output;
+  EXPECT_TRUE(says(shown, "7 KiB")) << shown.output;
+  EXPECT_TRUE(says(shown, "every size")) << shown.output;  // what never is of a device
+  const Ran ran =
+      run_program("bench latency --max 64 --iterations 3", environment("ISTHMUS_KINDS=host ISTHMUS_PROFILE=" + file));
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  const auto first = ran.output.find("device_arithmetic_aboves");
+  EXPECT_NE(first, std::string::npos) << ran.output;
+  EXPECT_EQ(ran.output.find("device_arithmetic_aboves", first + 1), std::string::npos) << ran.output;
+}
+
 TEST_F(Model, WhereNothingCanBeKeptFitSaysSo) {
   const Ran homeless = fit("-u XDG_CACHE_HOME -u HOME");
   EXPECT_EQ(homeless.status, 2) << homeless.output;

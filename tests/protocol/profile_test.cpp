@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ist {
@@ -124,6 +125,18 @@ TEST_F(ProfileFile, files_that_cannot_be_used_are_refused_with_the_reason) {
   for (const char* number : {"-1e-9", "1.5", "1e400", "\"fast\"", "null", "true", "[]"})
     EXPECT_NE(refusal(valid("", std::string{"\"alpha\": "} + number)), "accepted") << number;
   EXPECT_NE(refusal(valid("", R"("crowd": 1000001)")).find("collective.crowd"), std::string::npos);
+}
+
+TEST_F(ProfileFile, the_first_number_that_there_is_not_is_named) {
+  for (const auto& [text, unknown] :
+       {std::pair{valid(R"("slot_alpha": 0)", R"("alpha": 0)"), ""},
+        {valid(R"("slot_alpha": 0, "slot_beta": 0)", R"("beta_alpha": 0)"), "message.slot_beta"},
+        {valid("", R"("slot_alpha": 0)"), "collective.slot_alpha"}}) {
+    write(text);
+    const auto found = read_profile(file());
+    ASSERT_TRUE(found.ok()) << text;
+    EXPECT_EQ(found->unknown, unknown) << text;
+  }
 }
 
 TEST_F(ProfileFile, a_folder_that_cannot_be_made_is_an_error_that_names_the_file) {
