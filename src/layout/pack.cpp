@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
 #include "layout/form.hpp"
+#include "memory/host/handing_copy.hpp"
 
 namespace ist {
 namespace {
@@ -11,15 +11,15 @@ namespace {
 struct ToStream {
   using Base = const std::byte*;
   using Stream = std::byte*;
-  static void move(Base base, Stream stream, std::size_t bytes) { std::memcpy(stream, base, bytes); }
+  static void move(Base base, Stream stream, std::size_t bytes) { copy_across(stream, base, bytes); }
 };
 struct FromStream {
   using Base = std::byte*;
   using Stream = const std::byte*;
-  static void move(Base base, Stream stream, std::size_t bytes) { std::memcpy(base, stream, bytes); }
+  static void move(Base base, Stream stream, std::size_t bytes) { copy_across(base, stream, bytes); }
 };
 
-// A width that the compiler knows makes a memcpy one load and one store. 0: any.
+// A width that the compiler knows makes a copy one load and one store. 0: any; what is packed goes to another processor, or came from one.
 template <class Way, std::size_t width>
 void move_row(typename Way::Base base, std::int64_t stride, std::int64_t count, std::size_t bytes,
               typename Way::Stream stream) {
@@ -168,7 +168,7 @@ struct Row {
 template <std::size_t width>
 void move_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, const Row& row, std::size_t bytes) {
   const std::size_t length = width == 0 ? bytes : width;
-  for (std::int64_t i = 0; i < row.count; ++i) std::memcpy(to + i * to_stride, from + i * row.stride, length);
+  for (std::int64_t i = 0; i < row.count; ++i) copy_across(to + i * to_stride, from + i * row.stride, length);
 }
 
 void move_any_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, const Row& row, std::int64_t block) {

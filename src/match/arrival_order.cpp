@@ -7,7 +7,7 @@ namespace ist {
 void ArrivalOrder::put_aside(Path& path, const Arrival& arrival) {
   Early early{&path, arrival, {}};
   if (!arrival.in_cell) {
-    early.bytes.assign(arrival.payload.begin(), arrival.payload.end());
+    early.bytes = keep_bytes(arrival.payload);
     early.arrival.payload = early.bytes;  // moving the vector keeps its storage, so the view stays good
   }
   peers_[static_cast<std::size_t>(arrival.source.value)].early.emplace(arrival.envelope.sequence, std::move(early));

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "match/kept_bytes.hpp"
 #include "path/path.hpp"
 
 namespace ist {
@@ -21,7 +22,7 @@ class ArrivalOrder {
   struct Early {
     Path* path = nullptr;
     Arrival arrival;
-    std::vector<std::byte> bytes;  // where `arrival.payload` points, unless it is in a cell
+    KeptBytes bytes;  // where `arrival.payload` points, unless it is in a cell
   };
 
   // Every peer's first envelope has the sequence `first`.

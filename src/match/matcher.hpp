@@ -19,6 +19,7 @@
 
 #include "base/units.hpp"
 #include "base/wire.hpp"
+#include "match/kept_bytes.hpp"
 
 namespace ist {
 
@@ -41,7 +42,7 @@ struct Pattern {
 struct Unexpected {
   Rank source;
   Envelope envelope;
-  std::vector<std::byte> bytes;
+  KeptBytes bytes;
   bool in_cell = false;               // how the bytes came, for the status
   std::vector<std::byte> types = {};  // what it is made of, where that was told
 };

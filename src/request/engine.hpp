@@ -253,7 +253,7 @@ class Engine {
   void deliver_to(std::uint32_t index, Path& path, const Arrival& arrival);
   void meet_again(Operation& operation, std::uint32_t index, Rank source);
   void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
-  void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
+  void deliver_kept(Operation& operation, std::uint32_t index, KeptBytes bytes);
   void ask_to_announce(PeerState& from, Bytes size);
   void take_kept(Operation& operation, std::uint32_t index, Unexpected& message);
   // engine_putting.cpp

@@ -39,8 +39,7 @@ std::optional<std::uint32_t> Engine::meet(Path& path, const Arrival& arrival) tr
   if (!wire && awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival), std::nullopt;
   if (!wire) {
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
-    Unexpected& kept =
-        matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}, arrival.in_cell});
+    Unexpected& kept = matcher_.keep({arrival.source, arrival.envelope, keep_bytes(arrival.payload), arrival.in_cell});
     if (types_) kept.types = types_->note_from(arrival.source);  // not before there is something that holds it
     if (arrival.in_cell) path.release(arrival);
     wake_sleeper();  // who may probe for it
@@ -107,13 +106,13 @@ void Engine::receive_eager(Operation& operation, std::uint32_t index, Path& path
     return set_off(operation, index);
   }
   // In a slot, or the buffer has pending work: neither slot nor cell may wait for a device.
-  std::vector<std::byte> bytes(arrival.payload.begin(), arrival.payload.end());
+  KeptBytes bytes = keep_bytes(arrival.payload);
   if (arrival.in_cell) path.release(arrival);
   deliver_kept(operation, index, std::move(bytes));
 }
 
 // Throws nothing.
-void Engine::deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes) {
+void Engine::deliver_kept(Operation& operation, std::uint32_t index, KeptBytes bytes) {
   const Piece to = operation.piece.part(Offset{}, operation.outcome.bytes);
   if (to.kind == KindId::host || to.size == Bytes{}) {
     if (to.size > Bytes{}) std::memcpy(to.address(), bytes.data(), to.size.value);

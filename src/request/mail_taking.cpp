@@ -123,7 +123,7 @@ bool Mail::take_by_driver(Operation& operation, std::uint32_t index) {
     engine_.finish(operation, index, here.status());
     return true;
   }
-  std::vector<std::byte> bytes(taking.bytes.value);
+  KeptBytes bytes(taking.bytes.value);
   if (!mailing_.unpack(taking.packets, taking.letter.number, bytes)) {
     taking.again = Clock::now() + taking.pause;
     taking.pause = std::min<std::chrono::nanoseconds>(2 * taking.pause, kLongestPause);

@@ -144,9 +144,9 @@ struct Posted {};  // receive: no message yet
 struct Met {};     // receive: its message comes again (PeerState::met), since memory ran out before anything was done of it
 struct EmptyingCell {
   CellReceive cell;
-};                               // receive: a device copies out of the cell
-struct Delivering {              // receive: kept or same-process bytes on their way into the buffer
-  std::vector<std::byte> bytes;  // where the transfer reads, unless it reads the sender's buffer
+};                   // receive: a device copies out of the cell
+struct Delivering {  // receive: kept or same-process bytes on their way into the buffer
+  KeptBytes bytes;   // where the transfer reads, unless it reads the sender's buffer
   Transfer transfer;
   std::uint32_t sender_op;  // same process: completes with it
   bool has_sender;

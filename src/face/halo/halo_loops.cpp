@@ -1,9 +1,9 @@
 #include "face/halo/halo_loops.hpp"
 
-#include <cstring>
 #include <type_traits>
 
 #include "layout/form.hpp"
+#include "memory/host/handing_copy.hpp"
 
 namespace ist::halo {
 namespace {
@@ -14,15 +14,15 @@ using Base = std::conditional_t<unpacks, std::byte*, const std::byte*>;
 template <bool unpacks>
 using Packed = std::conditional_t<unpacks, const std::byte*, std::byte*>;
 
-// A width that the compiler knows makes a memcpy one load and one store. 0: any.
+// A width that the compiler knows makes a copy one load and one store. 0: any.
 template <bool unpacks, std::size_t width>
 Packed<unpacks> move_row(Base<unpacks> base, const Dimension& row, std::size_t bytes, Packed<unpacks> packed) {
   const std::size_t length = width == 0 ? bytes : width;
   for (std::int64_t i = 0; i < row.count; ++i, packed += length) {
     if constexpr (unpacks)
-      std::memcpy(base + i * row.stride, packed, length);
+      copy_across(base + i * row.stride, packed, length);
     else
-      std::memcpy(packed, base + i * row.stride, length);
+      copy_across(packed, base + i * row.stride, length);
   }
   return packed;
 }
