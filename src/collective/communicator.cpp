@@ -203,7 +203,8 @@ Communicator::Communicator(Engine& engine, Scope scope, std::string name, const 
       machine_of_world_(machine),
       machine_(lane ? machine : without_sharing(machine)),
       world_(world),
-      lane_(std::move(lane)) {
+      lane_(std::move(lane)),
+      brief_(lane_ != nullptr && engine.parts().trace == nullptr && !engine.parts().settings.check) {
   if (world_.nccl != nullptr) machine_ = with_copies_if(world_.nccl->opens(scope_.group.get()), machine_);
   if (world_.nccl != nullptr && world_.nccl->serves(scope_.group.get()).ok())
     nccl_team_ = std::make_shared<NcclTeam>(*world_.nccl, engine, scope_, name_, machine_, 0);

@@ -76,10 +76,16 @@ class Communicator {
   }
   bool shares_barrier() const { return lane_ && ist::shares_barrier(size_, machine_); }
   bool shares_scan(Bytes bytes) const { return lane_ && ist::shares_scan({size_, bytes}, machine_); }
-  // How many collective calls were made before this one: the same on every rank.
-  std::uint64_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
+  // How many collective calls were made before this one: the same on every rank. Of one communicator they are made one at a time.
+  std::uint64_t count_call() const {
+    const std::uint64_t number = calls_.load(std::memory_order_relaxed);
+    calls_.store(number + 1, std::memory_order_relaxed);
+    return number;
+  }
   // Where its ranks say to each other what is short, in memory that all of them see; null: nowhere.
   const std::shared_ptr<SharedLane>& lane() const { return lane_; }
+  // May its calls take their short ways? Not where each is looked at by itself, as where there is a trace or arguments are compared.
+  bool is_brief() const { return brief_; }
   // As it was given, whether this one has a lane or not.
   const CollectiveProfile& machine_of_world() const { return machine_of_world_; }
   // The numbers of a call that goes by messages.
@@ -116,6 +122,7 @@ class Communicator {
   std::optional<Grid> grid_;
   WithWorld world_;
   std::shared_ptr<SharedLane> lane_;
+  bool brief_;
   std::shared_ptr<NcclTeam> nccl_team_;
   mutable std::atomic<std::uint64_t> calls_{0};
   mutable std::atomic<Algorithm> last_{Algorithm::none};

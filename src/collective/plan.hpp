@@ -81,9 +81,12 @@ class Plan {
     scatter
   };
   // `detail`: what else all give alike, such as a root.
+  static SharedLane::Note note_of(Call call, Bytes bytes, int detail) {
+    return {static_cast<std::uint64_t>(static_cast<std::uint32_t>(detail)) << 8U | static_cast<std::uint64_t>(call), bytes};
+  }
   void tell(Call call, Bytes bytes, int detail = 0) {
     if (refused_) return;
-    note_ = {static_cast<std::uint64_t>(static_cast<std::uint32_t>(detail)) << 8U | static_cast<std::uint64_t>(call), bytes};
+    note_ = note_of(call, bytes, detail);
     if (comm_.lane() != nullptr && into_ == nullptr) comm_.lane()->note(number_, note_);
   }
   // The ranks ask each other first, whatever they find then.

@@ -40,8 +40,7 @@ void SharedCall::add(const Step& step) {
   }
 }
 
-void SharedCall::say(int round, const std::byte* from, Bytes size, int readers) {
-  const SharedLane::Turn turn = lane_->take_turn(call_, round, std::max(readers, SharedLane::kEverybody));
+void SharedCall::say_step(const SharedLane::Turn& turn, int round, const std::byte* from, Bytes size, int readers) {
   try {
     add({Verb::say, {lane_->rank(), round, size, {}, size}, nullptr, from, turn, readers});
   } catch (...) {

@@ -10,11 +10,13 @@
 // but once in and once out, however many want it. What a rank says, all that are there to hear it read, or one.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "collective/shared_lane.hpp"
+#include "path/shm/pair_slots.hpp"
 #include "request/schedule.hpp"
 
 namespace ist {
@@ -33,8 +35,17 @@ class SharedCall {
   void look_around() { look_around_ = true; }
   void fail(const Status& why) { give_up(why, lane_->engine().rank()); }
 
+  int rank() const { return lane_->rank(); }
+  int size() const { return lane_->size(); }
+  bool commutative() const { return combiner_.commutative; }
+
   // So many bytes from there. `readers`: a rank, SharedLane::kEverybody, or SharedLane::kThoseBehind.
-  void say(int round, const std::byte* from, Bytes size, int readers);
+  void say(int round, const std::byte* from, Bytes size, int readers) {
+    const SharedLane::Turn turn = lane_->take_turn(call_, round, std::max(readers, SharedLane::kEverybody));
+    if (at_once_ && status_.ok() && lane_->is_free(turn) && nobody_left()) [[likely]]
+      return lane_->say(turn, from, size, 0);
+    say_step(turn, round, from, size, readers);
+  }
   // Of the `given` bytes that a rank says in that round, so many from `offset` on. Its own are there, too, once it has said them.
   struct Share {
     int from = 0;
@@ -43,9 +54,22 @@ class SharedCall {
     Bytes offset;
     Bytes size;
   };
-  void copy(std::byte* to, const Share& share) { add({Verb::copy, share, to, nullptr, {}, 0}); }
+  void copy(std::byte* to, const Share& share) {
+    if (const std::byte* const said = whole_at_once(share); said != nullptr) [[likely]]
+      return copy_any(to, said, share.size.value);
+    add({Verb::copy, share, to, nullptr, {}, 0});
+  }
+  // Nothing of it but that it is there.
+  void await(const Share& share) {
+    if (whole_at_once(share) == nullptr) [[unlikely]]
+      add({Verb::copy, share, nullptr, nullptr, {}, 0});
+  }
   // to = share (op) to
-  void combine(std::byte* to, const Share& share) { add({Verb::combine, share, to, nullptr, {}, 0}); }
+  void combine(std::byte* to, const Share& share) {
+    if (const std::byte* const said = whole_at_once(share); said != nullptr) [[likely]]
+      return combine_on_host(combiner_, to, said, share.size);
+    add({Verb::combine, share, to, nullptr, {}, 0});
+  }
   // Of a call that was done at once: how it ended.
   Status end();
   // Of any other: what does the rest, as far as it can; true: over. Under the engine's lock.
@@ -66,6 +90,19 @@ class SharedCall {
     SharedLane::Turn turn;
     int readers;
   };
+  bool nobody_left() const { return lane_->engine().parts().board.changes() == 0; }
+  // Of a call that is done at once: where the share is, if that rank says it soon, all of it at once and as it should. Null: a step finds out
+  // more.
+  const std::byte* whole_at_once(const Share& share) {
+    if (!at_once_ || !status_.ok()) [[unlikely]]
+      return nullptr;
+    const LaneSlot* const slot = lane_->hear_soon(share.from, call_, share.round);
+    if (slot == nullptr || slot->gave_up != 0 || slot->bytes != share.given.value ||
+        slot->ready.load(std::memory_order_acquire) < share.offset.value + share.size.value) [[unlikely]]
+      return nullptr;
+    return slot->place_for(share.given.value) + share.offset.value;
+  }
+  void say_step(const SharedLane::Turn& turn, int round, const std::byte* from, Bytes size, int readers);
   void add(const Step& step);
   void give_up(const Status& why, Rank about);
   bool step(const Step& step);

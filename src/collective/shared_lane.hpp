@@ -49,6 +49,12 @@ class SharedLane : public LaneTurns {
   // Writes it, and wakes those that may sleep.
   void say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up);
 
+  // As hear(), of what is said soon; null: not yet.
+  const LaneSlot* hear_soon(int from, std::uint64_t call, int round) {
+    for (int look = 0; look < brief_looks_; ++look)
+      if (const LaneSlot* const slot = hear(from, call, round); slot != nullptr) return slot;
+    return nullptr;
+  }
   // Returns when `ready` is true; an error: what it waits for, of `from`, will not come.
   template <class Ready>
   Status wait(const Ready& ready, int from, std::uint64_t call) {

@@ -99,9 +99,12 @@ std::vector<Case> shared_table() {
   const CollectiveProfile shared;
   return {
       {"little, in memory that all see", shared, ChosenCall::bcast, {4, Bytes{64}}, true, Algorithm::shared},
-      {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{64}}, true, Algorithm::flat},
-      {"little of two", shared, ChosenCall::allreduce, {2, Bytes{512}}, true, Algorithm::flat},
-      {"more of two", shared, ChosenCall::allreduce, {2, Bytes{1024}}, true, Algorithm::shared},
+      {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{4096}}, true, Algorithm::shared},
+      {"more from one to the other", shared, ChosenCall::bcast, {2, Bytes{4097}}, true, Algorithm::flat},
+      {"little combined by one of two", shared, ChosenCall::reduce, {2, Bytes{4096}}, true, Algorithm::shared},
+      {"more combined by one of two", shared, ChosenCall::reduce, {2, Bytes{4097}}, true, Algorithm::flat},
+      {"little of two", shared, ChosenCall::allreduce, {2, Bytes{8}}, true, Algorithm::shared},
+      {"more of two", shared, ChosenCall::allreduce, {2, Bytes{4097}}, true, Algorithm::shared},
       {"what is just short enough", shared, ChosenCall::bcast, {8, kibibytes(64)}, true, Algorithm::shared},
       {"what is longer than a rank may write there",
        shared,

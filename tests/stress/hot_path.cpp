@@ -4,7 +4,9 @@
 //   hot_path prove      no allocation and no system call in any message; status 77: system calls cannot be forbidden here
 //   hot_path count N    N messages each way, for instructions.py under callgrind
 //   hot_path windows N  N messages in windows of 64, which wait for all
+//   hot_path calls N    N broadcasts from rank 0, and N reduces to rank 1
 #include <isthmus/boot.h>
+#include <isthmus/collective.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -167,12 +169,31 @@ bool in_windows(const Ranks& ranks, Bytes& bytes, int messages) {
   return true;
 }
 
+// Each of the two calls returns on the rank that only says something.
+bool in_calls(const Ranks& ranks, Bytes& bytes, int calls) {
+  for (int i = 0; i < calls; ++i) {
+    const std::uint64_t told = bytes.next();
+    std::uint64_t sent = told;
+    std::uint64_t received = ~told;
+    if (ist_bcast(ist_host(&sent), 1, IST_UINT64, 0, ranks.comms[0]) != IST_OK ||
+        ist_bcast(ist_host(&received), 1, IST_UINT64, 0, ranks.comms[1]) != IST_OK || sent != told || received != told)
+      return false;
+    const std::uint64_t other = bytes.next();
+    std::uint64_t sum = ~(told + other);
+    if (ist_reduce(ist_host(&told), ist_host(nullptr), 1, IST_UINT64, IST_SUM, 1, ranks.comms[0]) != IST_OK ||
+        ist_reduce(ist_host(&other), ist_host(&sum), 1, IST_UINT64, IST_SUM, 1, ranks.comms[1]) != IST_OK ||
+        sum != told + other)
+      return false;
+  }
+  return true;
+}
+
 bool both_ways(const Ranks& ranks, Bytes& bytes, int messages) {
   return send_and_receive(ranks, bytes, messages) && post_and_wait(ranks, bytes, messages);
 }
 
 bool all_ways(const Ranks& ranks, Bytes& bytes, int messages) {
-  return both_ways(ranks, bytes, messages) && in_windows(ranks, bytes, messages);
+  return both_ways(ranks, bytes, messages) && in_windows(ranks, bytes, messages) && in_calls(ranks, bytes, messages);
 }
 
 // ---- proofs ----
@@ -182,8 +203,8 @@ bool no_allocation(const Ranks& ranks, Bytes& bytes) {
   const bool right = all_ways(ranks, bytes, kProven);
   const std::uint64_t made = ist::test::allocations() - before;
   // That none is counted says something only because those of the worlds' creation were.
-  std::printf("%d messages each way and in windows: %s, %llu allocations (%llu before the first message)\n", kProven,
-              right ? "every byte right" : "wrong bytes", static_cast<unsigned long long>(made),
+  std::printf("%d messages each way and in windows, and calls: %s, %llu allocations (%llu before the first message)\n",
+              kProven, right ? "every byte right" : "wrong bytes", static_cast<unsigned long long>(made),
               static_cast<unsigned long long>(before));
   return right && made == 0 && before > 0;
 }
@@ -224,7 +245,7 @@ int no_system_call(const Ranks& ranks, Bytes& bytes) {
   }
   const int end = end_without_system_calls([&] { return all_ways(ranks, bytes, kProven); });
   const bool right = WIFEXITED(end) && WEXITSTATUS(end) == 0;
-  std::printf("%d messages each way and in windows: %s\n", kProven,
+  std::printf("%d messages each way and in windows, and calls: %s\n", kProven,
               right         ? "no system call"
               : killed(end) ? "killed at a system call; strace -f shows which"
                             : "failed where system calls are forbidden");
@@ -236,7 +257,8 @@ int no_system_call(const Ranks& ranks, Bytes& bytes) {
 extern "C" [[gnu::noinline, gnu::used]] void counting_begins() { asm volatile("" ::: "memory"); }
 
 int usage() {
-  std::fprintf(stderr, "usage: hot_path prove | hot_path count MESSAGES | hot_path windows MESSAGES\n");
+  std::fprintf(stderr,
+               "usage: hot_path prove | hot_path count MESSAGES | hot_path windows MESSAGES | hot_path calls CALLS\n");
   return 2;
 }
 
@@ -253,6 +275,9 @@ int run(const std::string& what, int messages) {
   } else if (what == "windows") {
     counting_begins();
     status = in_windows(ranks, bytes, messages) ? 0 : 1;
+  } else if (what == "calls") {
+    counting_begins();
+    status = in_calls(ranks, bytes, messages) ? 0 : 1;
   } else {
     status = no_allocation(ranks, bytes) ? no_system_call(ranks, bytes) : 1;
   }
@@ -265,7 +290,7 @@ int run(const std::string& what, int messages) {
 
 int main(int count, char** words) {
   const std::string what = count > 1 ? words[1] : "";
-  const bool counts = what == "count" || what == "windows";
+  const bool counts = what == "count" || what == "windows" || what == "calls";
   if (!(what == "prove" && count == 2) && !(counts && count == 3)) return usage();
   // Nothing sleeps, nobody but this thread moves messages, no driver is loaded; the lock is taken, as by default.
   ::setenv("ISTHMUS_WAIT", "spin", 1);

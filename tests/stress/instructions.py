@@ -3,7 +3,8 @@ atomic operations (locked instructions and exchanges, callgrind's global bus eve
 them. A call of the C library or from one of ours to another through the PLT would be an indirect jump, too.
 
 The program hot_path runs under callgrind with two numbers of messages; the difference, divided by that of the numbers, is
-what one call costs without start and first times; what is counted in windows of 64 messages is what it costs for each of them. (One thread is both
+what one call costs without start and first times; what is counted in windows of 64 messages is what it costs for each of them, and of collective calls
+what those of two ranks cost together. (One thread is both
 ranks: ist_send and ist_recv name two communicators in turn.) Fails where
 there are more than 10 % more instructions, 25 % with another compiler than the recorded one; where there is any more of the atomic
 operations, unless the kernel has no membarrier and each call its lock; and of the indirect calls, where another compiler may have one a call. Status 77: nothing can be compared here, and the
@@ -25,7 +26,7 @@ import tempfile
 RECORD = pathlib.Path(__file__).resolve().with_name("instructions.json")
 SKIPPED = 77
 # By how hot_path is told to send.
-WAYS = {"count": ("ist_send", "ist_recv", "ist_wait"), "windows": ("ist_isend", "ist_irecv", "ist_waitall")}
+WAYS = {"count": ("ist_send", "ist_recv", "ist_wait"), "windows": ("ist_isend", "ist_irecv", "ist_waitall"), "calls": ("ist_bcast", "ist_reduce")}
 CALLS = [call for calls in WAYS.values() for call in calls]
 # Whole rounds of the pair's 64 slots lie between them.
 FEW, MANY = 256, 1280

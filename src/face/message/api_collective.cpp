@@ -1,4 +1,5 @@
 // C calls: barrier, broadcast, and the operations of reductions.
+#include "face/message/collective_at_once.hpp"
 #include "face/message/collective_calls.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/operators.hpp"
@@ -32,7 +33,10 @@ int bcast(const Asked& asked, const Data& data, int root) {
 
 extern "C" {
 
-int ist_barrier(ist_comm comm) try { return ist::barrier(ist::blocking("ist_barrier", comm)); } catch (...) {
+int ist_barrier(ist_comm comm) try {
+  if (const auto done = ist::barrier_at_once(comm)) return *done;
+  return ist::barrier(ist::blocking("ist_barrier", comm));
+} catch (...) {
   return ist::report_exception("ist_barrier");
 }
 
@@ -43,6 +47,7 @@ int ist_ibarrier(ist_comm comm, ist_request* request) try {
 }
 
 int ist_bcast(ist_buffer buffer, int64_t count, ist_type type, int root, ist_comm comm) try {
+  if (const auto done = ist::bcast_at_once({buffer, count, type}, root, comm)) return *done;
   return ist::bcast(ist::blocking("ist_bcast", comm), {buffer, count, type}, root);
 } catch (...) {
   return ist::report_exception("ist_bcast");

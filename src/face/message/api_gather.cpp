@@ -1,6 +1,7 @@
 // C calls that move parts between ranks without combining them.
 #include <limits>
 
+#include "face/message/collective_at_once.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/given_parts.hpp"
 
@@ -241,6 +242,8 @@ int ist_iscatterv(ist_buffer send, const int64_t* send_counts, const int64_t* di
 
 int ist_allgather(ist_buffer send, int64_t send_count, ist_buffer recv, int64_t recv_count, ist_type type,
                   ist_comm comm) try {
+  if (send_count == recv_count)
+    if (const auto done = ist::allgather_at_once({send, recv, recv_count, type}, comm)) return *done;
   return ist::allgather(ist::blocking("ist_allgather", comm), {"send", send, send_count},
                         ist::equal("recv", recv, recv_count), type);
 } catch (...) {
@@ -272,6 +275,7 @@ int ist_iallgatherv(ist_buffer send, int64_t send_count, ist_buffer recv, const 
 }
 
 int ist_alltoall(ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_comm comm) try {
+  if (const auto done = ist::alltoall_at_once({send, recv, count, type}, comm)) return *done;
   return ist::alltoall(ist::blocking("ist_alltoall", comm), ist::equal("send", send, count), ist::equal("recv", recv, count),
                        type);
 } catch (...) {

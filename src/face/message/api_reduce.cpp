@@ -1,18 +1,11 @@
 // C calls that combine what the ranks have.
+#include "face/message/collective_at_once.hpp"
 #include "face/message/collective_calls.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/operators.hpp"
 
 namespace ist {
 namespace {
-
-struct ReduceArguments {
-  const ist_buffer& send;
-  const ist_buffer& recv;
-  std::int64_t count;
-  ist_type type;
-  ist_op op;
-};
 
 // What all ranks give alike, checked.
 struct Alike {
@@ -128,6 +121,7 @@ int reduce_scatter(const Asked& asked, const ReduceArguments& given, const PartC
 extern "C" {
 
 int ist_reduce(ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op, int root, ist_comm comm) try {
+  if (const auto done = ist::reduce_to_root_at_once({send, recv, count, type, op}, root, comm)) return *done;
   return ist::reduce(ist::blocking("ist_reduce", comm), {send, recv, count, type, op}, root);
 } catch (...) {
   return ist::report_exception("ist_reduce");
@@ -141,6 +135,7 @@ int ist_ireduce(ist_buffer send, ist_buffer recv, int64_t count, ist_type type, 
 }
 
 int ist_allreduce(ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op, ist_comm comm) try {
+  if (const auto done = ist::allreduce_at_once({send, recv, count, type, op}, comm)) return *done;
   return ist::allreduce(ist::blocking("ist_allreduce", comm), {send, recv, count, type, op});
 } catch (...) {
   return ist::report_exception("ist_allreduce");
