@@ -122,6 +122,8 @@ std::vector<Case> shared_table() {
        Algorithm::shared_parts},
       {"parts there", shared, ChosenCall::allgather, {4, Bytes{256}}, true, Algorithm::shared},
       {"parts combined there", shared, ChosenCall::reduce_scatter, {4, Bytes{256}}, true, Algorithm::shared},
+      {"little exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{4096}}, true, Algorithm::shared},
+      {"more exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{4098}}, true, Algorithm::direct},
       {"parts exchanged there", shared, ChosenCall::alltoall, {4, Bytes{256}}, true, Algorithm::shared},
   };
 }
