@@ -1,29 +1,27 @@
 #!/usr/bin/env python3
-"""Collective calls between host buffers of several ranks: ours, in memory that all ranks see and by messages alone, beside the Open MPI on PATH.
+"""Collective calls between host buffers of several ranks: ours, in memory that all ranks see and by messages alone, beside the MPIs of this machine.
 
     tools/compare_collectives.py BUILD OUT [RANKS ...]     BUILD: a folder with bin/isthmus; OUT: a folder; RANKS: 2, 4 and so on
 
 Each in turn, ISTHMUS_ROUNDS times (3), as tools/peers/mpi_bench.c and `isthmus bench collective` do it: the time of a call, an untimed
-barrier after it, averaged over ranks. Of the rounds the median counts, of the MPI's configurations the fastest. Writes
-OUT/host_collectives.json, which tools/record_measurements.py files. Where there is no Open MPI, or one of its configurations gives nothing,
-that is said, and the rest stands alone.
+barrier after it, averaged over ranks. Of the rounds the median counts, of the MPIs' configurations the fastest (tools/peers/compare.py lists both:
+the MPI on PATH, and those that tools/peers/get_mpi_wheels.sh has put into BUILD/peers). Two ranks are measured while their processors are as far apart as at the start; the record
+says whether they always were ("alike"). Writes OUT/host_collectives.json, which tools/record_measurements.py files. Where there is no MPI, or one of
+its configurations gives nothing, that is said, and the rest stands alone.
 """
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TOP / "tools/peers"))
+from compare import Distance, find_peers, processors  # noqa: E402
+
 SIZES = (8, 1024, 16384, 65536, 1 << 20)
 CALLS = ("allreduce", "reduce", "bcast", "allgather", "alltoall")
-CONFIGURATIONS = {
-    "default": [],
-    "pml ob1": ["--mca", "pml", "ob1"],
-    "pml ucx, UCX_TLS=self,sm": ["--mca", "pml", "ucx", "-x", "UCX_TLS=self,sm"],
-}
 
 
 def run(command, environment=None, limit=120):
@@ -38,38 +36,72 @@ def run(command, environment=None, limit=120):
     return done.stdout if done.returncode == 0 else None
 
 
-def ours(isthmus, ranks, work, profile):
-    """{(call, bytes): us}, and what the report says of the machine. One run for each call."""
-    found, about = {}, {}
-    for call in (*CALLS, "barrier"):
-        file = work / "one.json"
-        file.unlink(missing_ok=True)
-        sizes = [] if call == "barrier" else ["--min", "8", "--max", str(SIZES[-1])]
-        run([isthmus, "run", "-n", str(ranks), isthmus, "bench", "collective", call, *sizes, "--json", str(file)], {"ISTHMUS_PROFILE": profile})
-        if not file.exists():
-            continue
-        report = json.loads(file.read_text())
-        about = {key: report[key] for key in ("machine", "commit", "date")}
-        for row in report["rows"]:
-            if call == "barrier":
-                found[call, 8] = row["median_us"], row.get("path", "")
-            elif row["bytes"] in SIZES:
-                found[call, row["bytes"]] = row["median_us"], row["path"]
-    return found, about
+def ours(isthmus, ranks, work, profile, call):
+    """{(call, bytes): (us, path)}, and what the report says of the machine."""
+    found = {}
+    file = work / "one.json"
+    file.unlink(missing_ok=True)
+    sizes = [] if call == "barrier" else ["--min", "8", "--max", str(SIZES[-1])]
+    run([isthmus, "run", "-n", str(ranks), isthmus, "bench", "collective", call, *sizes, "--json", str(file)], {"ISTHMUS_PROFILE": profile})
+    if not file.exists():
+        return None
+    report = json.loads(file.read_text())
+    for row in report["rows"]:
+        if call == "barrier" or row["bytes"] in SIZES:
+            found[call, 8 if call == "barrier" else row["bytes"]] = row["median_us"], row.get("path", "")
+    return found, {key: report[key] for key in ("machine", "commit", "date")}
 
 
-def theirs(program, ranks):
-    """By configuration: {(call, bytes): us}; and the MPI's name."""
-    found, name = {}, ""
-    for configuration, options in CONFIGURATIONS.items():
-        said = run(["mpirun", "--allow-run-as-root", "--bind-to", "core", "-n", str(ranks), *options, program, "collectives"])
-        try:
-            report = json.loads(said or "")
-        except json.JSONDecodeError:
-            continue
-        name = report["peer_name"]
-        found[configuration] = {(row["benchmark"], row["bytes"]): row["median_us"] for row in report["rows"]}
-    return found, name
+class Kept:
+    """By call and size: the times of our two ways, and those of each MPI's configurations."""
+
+    def __init__(self):
+        self.ways, self.paths, self.theirs, self.about = {}, {}, {}, {}
+
+    def keep(self, way, found):
+        times, self.about = found
+        for key, (us, path) in times.items():
+            self.ways.setdefault(key, {}).setdefault(way, []).append(us)
+            if way == "shared":
+                self.paths[key] = path
+
+    def keep_theirs(self, peer, way, found):
+        for row in found["rows"]:
+            name = f"{peer.title} ({peer.name}, {way})"
+            self.theirs.setdefault((row["benchmark"], row["bytes"]), {}).setdefault(name, []).append(row["median_us"])
+
+    def row(self, key):
+        mine = self.ways[key]
+        tried = {name: statistics.median(times) for name, times in self.theirs.get(key, {}).items()}
+        best = min(tried, key=tried.get) if tried else None
+        return {"call": key[0], "bytes": key[1], "path": self.paths[key], "us": statistics.median(mine["shared"]), "all": mine["shared"],
+                "messages_us": statistics.median(mine["messages"]) if "messages" in mine else None, "messages_all": mine.get("messages"),
+                "peer_us": tried.get(best), "peer_all": self.theirs[key][best] if best else None, "peer_name": best, "tried": tried, **self.about}
+
+
+def all_rounds(isthmus, ranks, work, messages, peers):
+    """What was kept, and whether it was measured at one distance; of more than two ranks nobody looks."""
+    where = processors()
+    distance = Distance(isthmus, where, work / "line.json") if ranks == 2 else None
+    kept = Kept()
+
+    def measured(measure, keep):
+        if distance:
+            distance.measured(measure, keep)
+        elif (found := measure()) is not None:
+            keep(found)
+
+    for _ in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
+        for call in (*CALLS, "barrier"):
+            for way, profile in (("shared", "builtin"), ("messages", str(messages))):
+                measured(lambda call=call, profile=profile: ours(isthmus, ranks, work, profile, call), lambda found, way=way: kept.keep(way, found))
+        for peer in peers:
+            for way in list(peer.ways):
+                measured(lambda peer=peer, way=way: peer.measure(way, where, ["collectives"], ranks),
+                         lambda found, peer=peer, way=way: kept.keep_theirs(peer, way, found))
+    if distance:
+        print(f"compare_collectives: {distance.told()}", file=sys.stderr)
+    return kept, distance.alike() if distance else None
 
 
 def main(build, out, *wanted):
@@ -78,39 +110,14 @@ def main(build, out, *wanted):
     messages = work / "by_messages_profile.json"
     messages.write_text(json.dumps({"isthmus_profile": 1, "machine": "any", "note": "built in, but for shared memory", "message": {},
                                     "collective": {"shared_up_to": 0}}))
-    program = None
-    if shutil.which("mpicc") and shutil.which("mpirun"):
-        program = str(work / "mpi_bench")
-        if run(["mpicc", "-O2", "-o", program, str(TOP / "tools/peers/mpi_bench.c"), "-ldl"]) is None:
-            sys.exit("compare_collectives: mpicc does not compile tools/peers/mpi_bench.c")
     rows = []
     for ranks in (int(number) for number in wanted or ("2",)):
-        kept, about, name = {}, {}, ""
-        for _ in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
-            for way, profile in (("shared", "builtin"), ("messages", str(messages))):
-                times, said = ours(isthmus, ranks, work, profile)
-                about = said or about
-                for key, (us, path) in times.items():
-                    kept.setdefault(key, {}).setdefault(way, []).append(us)
-                    if way == "shared":
-                        kept[key]["path"] = path
-            if program:
-                peers, called = theirs(program, ranks)
-                name = called or name
-                for configuration, times in peers.items():
-                    for key, us in times.items():
-                        kept.setdefault(key, {}).setdefault("mpi", {}).setdefault(configuration, []).append(us)
-        for (call, size), found in sorted(kept.items()):
-            if "shared" not in found:
-                continue
-            tried = {configuration: statistics.median(times) for configuration, times in found.get("mpi", {}).items()}
-            best = min(tried, key=tried.get) if tried else None
-            rows.append({"call": call, "bytes": size, "ranks": ranks, "path": found.get("path", ""), "us": statistics.median(found["shared"]),
-                         "all": found["shared"], "messages_us": statistics.median(found["messages"]) if "messages" in found else None,
-                         "messages_all": found.get("messages"), "peer_us": tried.get(best), "peer_name": f"{name} ({best})" if best else None, "tried": tried,
-                         **about})
-            beside = f", {rows[-1]['peer_name']} {tried[best]:.3f}" if best else ""
-            print(f"{ranks:3d} ranks {call:10s} {size:8d} B {rows[-1]['us']:10.3f} us ({rows[-1]['path']}), by messages {rows[-1]['messages_us']}{beside}", flush=True)
+        kept, alike = all_rounds(isthmus, ranks, work, messages, find_peers(pathlib.Path(build) / "peers", work))
+        for key in sorted(key for key, ways in kept.ways.items() if "shared" in ways):
+            row = {**kept.row(key), "ranks": ranks, "alike": alike}
+            rows.append(row)
+            beside = f", {row['peer_name']} {row['peer_us']:.3f}" if row["peer_us"] else ""
+            print(f"{ranks:3d} ranks {row['call']:10s} {row['bytes']:8d} B {row['us']:10.3f} us ({row['path']}), by messages {row['messages_us']}{beside}", flush=True)
         (work / "host_collectives.json").write_text(json.dumps(rows, indent=1) + "\n")
     messages.unlink()
 

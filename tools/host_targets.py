@@ -227,8 +227,9 @@ def host_collectives_table(files):
             peer = f"{row['peer_us']:.3f} ({row['peer_name']})" if row["peer_us"] is not None else ""
             ratio = f"{row['peer_us'] / row['us']:.2f}" if row["peer_us"] else ""
             messages = f"{row['messages_us']:.3f}" if row["messages_us"] is not None else ""
+            machine = row["machine"] + (", at several distances" if row.get("alike") is False else "")
             lines.append(f"| [{file.name}]({file.name}) | {row['call']} | {row['bytes']} | {row['ranks']} | {row['us']:.3f} | {row['path']} | {messages} | {peer} | {ratio} | "
-                         f"{row['machine']} | {row['commit']} |")
+                         f"{machine} | {row['commit']} |")
     head = ["### Collective calls between host buffers of several ranks", "",
             "Medians in us (tools/compare_collectives.py); `by messages` is without memory that all ranks see.", "",
             "| record | call | bytes | ranks | ours | path | by messages | peer | peer / ours | machine | commit |", "|---|---|---|---|---|---|---|---|---|---|---|"]

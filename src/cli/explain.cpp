@@ -269,8 +269,7 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
   know_slots(profile, settings, options.ranks);
   // As the ranks of one host would, of whom some have a device where the buffers are on one.
   profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, static_cast<double>(kLaneRoom.value));
-  if (static_cast<KindId>(place.kind) == KindId::cuda)
-    profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, kSharedUpToByGpus);
+  if (static_cast<KindId>(place.kind) == KindId::cuda) profile.collective = by_gpus(profile.collective);
   const Algorithm chosen = choose(call, shape, !options.ordered, profile.collective);
   answer.choice = std::string{name_of(chosen)} + ", " + std::string{meaning_of(chosen)};
   for (const Offered& offer : offers(call, shape, !options.ordered, profile.collective)) {

@@ -10,10 +10,8 @@ namespace {
 
 // Whole vectors of all ranks are kept in memory at once up to this size.
 constexpr double kMostKept = 64 << 10;
-// Up to which a broadcast or a reduce of two ranks is no slower in shared memory than by its one message, whether a barrier follows each call or
-// the next one (two processors of an AMD EPYC, Zen 3, 2026-11-28: of 4 KiB 1.7 us beside 1.5, and one after the other 1.5 beside 5; of 8 KiB 3.7
-// beside 1.9).
-constexpr double kFewBytes = 4096;
+// Of two ranks on a host with a GPU an allreduce takes longer than a message each way up to so many bytes.
+constexpr double kFewByGpus = 512;
 
 // What a price is made of: a call's numbers, and where its terms go, a Sum or a Bill.
 template <class Price>
@@ -54,18 +52,22 @@ class Count {
     const double beyond = std::max(0.0, peers - machine_.crowd_from);
     price_.add("crowded caches", times * beyond * machine_.crowd * machine_.beta * bytes);
   }
-  // Each says `in` bytes, and takes `out` of what `others` say: a message's bytes are copied in and out, too.
-  void round(double in, double others, double out) {
-    if (machine_.shared_up_to == 0 || in > machine_.shared_up_to)
+  void says(double bytes) {
+    if (machine_.shared_up_to == 0 || bytes > machine_.shared_up_to)
       refuse(machine_.shared_up_to == 0 ? "there is no memory that all of these ranks see"
                                         : "what one rank says at a time in memory that all of them see is shorter");
+  }
+  // Each says `in` bytes, and takes `out` of what `others` say: a message's bytes are copied in and out, too.
+  void round(double in, double others, double out) {
+    says(in);
     price_.add("a round through shared memory", machine_.alpha);
     price_.add("more of the others to hear", (others - 1) * machine_.post / 2);
     price_.add("bytes in and out", (in + out) * machine_.beta / 2);
   }
-  // From one to the other of two ranks, more than a few bytes: a message does without what a round tells everybody.
-  void one_way_of_two() {
-    if (ranks_ == 2 && bytes_ > kFewBytes) price_.add("what a message between two does without", machine_.post);
+  bool are_few() const { return bytes_ <= machine_.few_of_two; }
+  // From one to the other of two ranks, or once each way: a message does without what a round tells everybody.
+  void between_two() {
+    if (ranks_ == 2) price_.add("what a message between two does without", machine_.post);
   }
   void combining(double bytes) { price_.add("combining", bytes * machine_.gamma); }
   void chunks(double number) { price_.add("more chunks to announce", number * machine_.alpha_large); }
@@ -166,7 +168,7 @@ void direct_alltoall(Count<Price> cost) {
 
 template <class Price>
 void shared_bcast(Count<Price> cost) {
-  cost.one_way_of_two();
+  if (!cost.are_few()) cost.between_two();
   cost.round(cost.bytes(), 1, cost.bytes());
 }
 
@@ -195,8 +197,9 @@ void shared_allgather(Count<Price> cost) {
 template <class Price>
 void shared_alltoall(Count<Price> cost) {
   const double others = cost.ranks() - 1;
-  // This rank's own part goes along: among few bytes for nothing.
-  const double own = cost.bytes() > kFewBytes ? cost.share() : 0;
+  // This rank's own part goes along.
+  cost.says(cost.bytes());
+  const double own = cost.are_few() ? 0 : cost.share();
   cost.round(others * cost.share() + own, others, others * cost.share());
 }
 
@@ -218,7 +221,7 @@ void each_bcast(const Offer& offer) {
 template <class Offer>
 void each_reduce(const Offer& offer) {
   offer(Algorithm::shared, [](auto cost) {
-    cost.one_way_of_two();
+    if (!cost.are_few()) cost.between_two();
     shared_reduction(cost);
   });
   offer(Algorithm::flat, [](auto cost) { flat_reduce(cost); });
@@ -228,7 +231,10 @@ void each_reduce(const Offer& offer) {
 
 template <class Offer>
 void each_allreduce(bool commutative, const Offer& offer) {
-  offer(Algorithm::shared, [](auto cost) { shared_reduction(cost); });
+  offer(Algorithm::shared, [](auto cost) {
+    if (!cost.are_few() && cost.bytes() <= kFewByGpus) cost.between_two();
+    shared_reduction(cost);
+  });
   offer(Algorithm::shared_parts, [](auto cost) { shared_parts(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_allreduce(cost); });
   offer(Algorithm::recursive_doubling, [](auto cost) { recursive_doubling(cost); });

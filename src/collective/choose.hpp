@@ -14,6 +14,7 @@
 // those of rank 0, which are handed out when the world is made (profile.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -58,13 +59,23 @@ struct CollectiveProfile {
   // in 187; an allgather of 1 MiB from each in 28, of 64 MiB in 270.)
   double gpu_alpha = 12.5e-6;
   double gpu_beta = 0.0026e-9;
+  // No measured number. Bytes up to which one of two ranks says to the other what it has in memory that both see, and by no message, since calls
+  // there have a short way for host memory. (Two processors of an AMD EPYC, Zen 3, 2026-11-28, broadcasts of 4 KiB with a barrier after each 1.6 to
+  // 1.9 us, by a message 1.4 to 1.6, and one after the other 1.5 and 4.5 to 5.4; of 8 KiB with a barrier 3.5 to 3.9 and 1.7 to 2.1.)
+  double few_of_two = 4096;
   // No measured number. Not 0: in which order a reduction combines follows from operation, type, count and ranks alone. 0: these numbers
   // choose among all algorithms, as on the machines that tests invent.
   double fixed_order = 1;
 };
 
-// As shared_up_to, where a rank has a GPU: longer buffers may be on GPUs, and go better from one to the other.
+// The same where a rank has a GPU: longer buffers may be on GPUs, and go better from one to the other; and of two ranks those of any length go by
+// messages (broadcasts of 8 B between two H200: 10 to 16 us, and 18 in shared memory; docs/measured/).
 inline constexpr double kSharedUpToByGpus = 16 << 10;
+inline CollectiveProfile by_gpus(CollectiveProfile machine) {
+  machine.shared_up_to = std::min(machine.shared_up_to, kSharedUpToByGpus);
+  machine.few_of_two = 0;
+  return machine;
+}
 
 // NCCL between the GPUs of one host. A call is agreed on, handed over, started as a kernel on every rank and asked after: that is alpha,
 // whatever its size; beta is a byte through NVLink. (Two H200, NCCL 2.28.9, 2026-11-26: allreduce of 1 MiB in 34 us, of 64 MiB in 279 us.

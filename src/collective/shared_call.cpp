@@ -88,11 +88,11 @@ void SharedCall::look_for_readers(const Step& step) {
   }
 }
 
-// Null: not yet, or never.
+// Null: not yet, or never. At once whole_at_once() has looked for it.
 const LaneSlot* SharedCall::hear(const Share& share) {
   const LaneSlot* slot = lane_->hear(share.from, call_, share.round);
   if (slot != nullptr || !at_once_) return slot;
-  const Status there = lane_->wait(
+  const Status there = lane_->wait_long(
       [&] {
         slot = lane_->hear(share.from, call_, share.round);
         return slot != nullptr;

@@ -1,6 +1,6 @@
 // One rank's part in a collective call through shared memory: what it says, and what it takes of what the others say.
 //
-// Who calls this : the algorithms beside it, through Plan.
+// Who calls this : the algorithms beside it, through Plan; the short ways of calls (face/message/collective_at_once.hpp).
 // Threads        : filled in by one; run by the caller at once, or under the engine's lock as an action of a schedule.
 // Ownership      : looks at the lane, which as_action() keeps; pieces are views, and host memory.
 // Errors         : the first is the call's result. What has failed still says so in every round, and takes what the others say, so that
@@ -66,8 +66,11 @@ class SharedCall {
   }
   // to = share (op) to
   void combine(std::byte* to, const Share& share) {
-    if (const std::byte* const said = whole_at_once(share); said != nullptr) [[likely]]
-      return combine_on_host(combiner_, to, said, share.size);
+    if (const std::byte* const said = whole_at_once(share); said != nullptr) [[likely]] {
+      if (share.size != Bytes{})
+        combine_on_host(combiner_, to, said, share.size);  // of nothing a user's function hears nothing
+      return;
+    }
     add({Verb::combine, share, to, nullptr, {}, 0});
   }
   // Of a call that was done at once: how it ended.

@@ -1,6 +1,6 @@
 // What the ranks of a communicator say to each other in memory that all of them see, in the place of messages.
 //
-// Who calls this : shared_call.cpp; the communicator has one, if all of its ranks are on this host and had one left.
+// Who calls this : shared_call, plan.hpp and the short ways of calls (face/message/collective_at_once.hpp); the communicator has one, if all of its ranks are on this host and had one left.
 // Threads        : as LaneTurns; the waits without the engine's lock, doubts and reasons under it.
 // Ownership      : looks at the world's engine and paths, which outlive it.
 // Errors         : of a wait: that rank is gone, or a rank makes another call.
@@ -62,6 +62,8 @@ class SharedLane : public LaneTurns {
       if (ready()) return {};
     return wait_long(ready, from, call);
   }
+  // The same of what is not there soon.
+  Status wait_long(const std::function<bool()>& ready, int from, std::uint64_t call);
   // Returns when nobody needs any more what stands there; an error: that may never be.
   Status wait_until_free(const Turn& turn);
   // For those who hold the lock.
@@ -81,7 +83,6 @@ class SharedLane : public LaneTurns {
 
  private:
   bool is_gone(int rank) const { return engine_.parts().board.fate(to_world(rank)) != AbortBoard::Fate::present; }
-  Status wait_long(const std::function<bool()>& ready, int from, std::uint64_t call);
   Status makes_another(int rank) const;
 
   Engine& engine_;

@@ -70,6 +70,11 @@ CollectiveProfile free_posting() {
   return machine;
 }
 // Every message beside another one costs as much as a message and a half.
+CollectiveProfile to_thousand() {
+  CollectiveProfile machine;
+  machine.shared_up_to = 1000;
+  return machine;
+}
 CollectiveProfile dear_posting() {
   CollectiveProfile machine = by_messages();
   machine.post = 1.5 * machine.alpha;
@@ -122,6 +127,17 @@ std::vector<Case> shared_table() {
        Algorithm::shared_parts},
       {"parts there", shared, ChosenCall::allgather, {4, Bytes{256}}, true, Algorithm::shared},
       {"parts combined there", shared, ChosenCall::reduce_scatter, {4, Bytes{256}}, true, Algorithm::shared},
+      {"little from one to the other beside GPUs", by_gpus(shared), ChosenCall::bcast, {2, Bytes{8}}, true, Algorithm::flat},
+      {"little of two beside GPUs", by_gpus(shared), ChosenCall::allreduce, {2, Bytes{512}}, true, Algorithm::flat},
+      {"more of two beside GPUs", by_gpus(shared), ChosenCall::allreduce, {2, Bytes{513}}, true, Algorithm::shared},
+      {"little exchanged by two beside GPUs", by_gpus(shared), ChosenCall::alltoall, {2, Bytes{8}}, true, Algorithm::direct},
+      {"what a rank says has its own part", to_thousand(), ChosenCall::alltoall, {2, Bytes{1500}}, true, Algorithm::direct},
+      {"what a rank says is just short enough",
+       to_thousand(),
+       ChosenCall::alltoall,
+       {2, Bytes{1000}},
+       true,
+       Algorithm::shared},
       {"little exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{4096}}, true, Algorithm::shared},
       {"more exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{4098}}, true, Algorithm::direct},
       {"parts exchanged there", shared, ChosenCall::alltoall, {4, Bytes{256}}, true, Algorithm::shared},

@@ -115,26 +115,109 @@ void sum_ones(ist_comm of) {
   EXPECT_EQ(static_cast<std::uint64_t>(Member{of}.size), all);
 }
 
+// Two ranks of a host with a GPU say by a message what others say in shared memory.
+bool two_beside_gpus() {
+  int mine = 0;
+  for (const KindName& kind : usable_kinds()) mine |= kind.kind == IST_KIND_CUDA ? 1 : 0;
+  int any = 0;
+  EXPECT_EQ(IST_OK, ist_allreduce(ist_host(&mine), ist_host(&any), 1, IST_INT, IST_MAX, comm())) << ist_error_text();
+  return size() == 2 && any != 0;
+}
+
 TEST(Shared, ShortCallsTakeNoMessages) {
   if (!goes_shared())
     GTEST_SKIP()
         << "not covered here: calls without messages; alone, by numbers that want messages, or where ranks compare first";
+  const bool by_messages = two_beside_gpus();
   // Also on a communicator that comes after many.
   for (int i = 0; i < 70; ++i) {
     ist_comm made = IST_COMM_NULL;
     IST_OK_OR_FAIL(ist_comm_dup(comm(), &made));
     const std::uint64_t before = messages_sent();
-    if (size() > 2) sum_ones(made);  // of two ranks, a message each way takes less
+    if (!by_messages) sum_ones(made);
     IST_OK_OR_FAIL(ist_barrier(made));
     EXPECT_EQ(before, messages_sent()) << "communicator " << i;
     IST_OK_OR_FAIL(ist_comm_free(&made));
   }
-  if (size() == 2) return;  // of two ranks, each sends the other its part
+  if (by_messages) return;
   const std::uint64_t before = messages_sent();
   Bytes given(64 * static_cast<std::size_t>(size()), 1);
   Bytes got(given.size());
   IST_OK_OR_FAIL(ist_reduce_scatter_block(ist_host(given.data()), ist_host(got.data()), 8, IST_UINT64, IST_SUM, comm()));
+  Bytes all(4096, 1);
+  Bytes sum(all.size());
+  IST_OK_OR_FAIL(ist_bcast(ist_host(all.data()), 4096, IST_BYTE, 0, comm()));
+  const std::int64_t few = size() == 2 ? 512 : 8;  // of more ranks, the root would combine much
+  IST_OK_OR_FAIL(ist_reduce(ist_host(all.data()), ist_host(sum.data()), few, IST_UINT64, IST_SUM, 0, comm()));
   EXPECT_EQ(before, messages_sent());
+  if (size() > 2) return;
+  all.push_back(1);
+  IST_OK_OR_FAIL(ist_bcast(ist_host(all.data()), 4097, IST_BYTE, 0, comm()));
+  EXPECT_EQ(before + (rank() == 0 ? 1U : 0U), messages_sent());
+}
+
+// One rank has its bytes in host memory and says so, so that it takes the short way; another one leaves that to be found out.
+TEST(Shared, RanksOnTheShortWayMeetThoseOnTheLongOne) {
+  const auto ranks = static_cast<std::size_t>(size());
+  for (const std::int64_t count : {1, 5, 100, 1000}) {
+    for (int turn = 0; turn < 3; ++turn) {
+      const auto at = [&](Bytes& bytes) {
+        return (rank() + turn) % 2 == 0 ? ist_host(bytes.data()) : ist_auto(bytes.data());
+      };
+      const auto each = static_cast<std::size_t>(count) * 8;
+      const auto of = [&](int from, std::size_t bytes) {
+        return random_bytes(bytes, 100U * static_cast<unsigned>(from) + 7);
+      };
+      Bytes mine = of(rank(), each);
+      Bytes told = rank() == turn % size() ? mine : Bytes(each, 0xee);
+      Bytes parts(each * ranks, 0xee);
+      Bytes given = of(rank(), each * ranks);
+      Bytes got(each * ranks, 0xee);
+      Bytes both(each, 0xee);
+      Bytes one(each, 0xee);
+      IST_OK_OR_FAIL(ist_bcast(at(told), count, IST_UINT64, turn % size(), comm()));
+      IST_OK_OR_FAIL(ist_allgather(at(mine), count, at(parts), count, IST_UINT64, comm()));
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+      IST_OK_OR_FAIL(ist_alltoall(at(given), at(got), count, IST_UINT64, comm()));
+      IST_OK_OR_FAIL(ist_allreduce(at(mine), at(both), count, IST_UINT64, IST_BXOR, comm()));
+      IST_OK_OR_FAIL(ist_reduce(at(mine), at(one), count, IST_UINT64, IST_BXOR, turn % size(), comm()));
+      Bytes expected(each);
+      for (int from = 0; from < size(); ++from) {
+        const Bytes theirs = of(from, each);
+        const auto place = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(from) * each);
+        const auto own = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank()) * each);
+        const Bytes sent = of(from, each * ranks);
+        EXPECT_TRUE(std::equal(theirs.begin(), theirs.end(), parts.begin() + place)) << "of rank " << from;
+        EXPECT_TRUE(
+            std::equal(got.begin() + place, got.begin() + place + static_cast<std::ptrdiff_t>(each), sent.begin() + own))
+            << "from rank " << from;
+        std::transform(theirs.begin(), theirs.end(), expected.begin(), expected.begin(),
+                       [](unsigned char a, unsigned char b) { return static_cast<unsigned char>(a ^ b); });
+      }
+      EXPECT_EQ(-1, first_difference(of(turn % size(), each), told));
+      EXPECT_EQ(-1, first_difference(expected, both));
+      if (rank() == turn % size()) {
+        EXPECT_EQ(-1, first_difference(expected, one));
+      }
+    }
+  }
+}
+
+TEST(Shared, AnOperationOfTheUsersIsNotCalledForNothing) {
+  int calls = 0;
+  ist_op op = IST_OP_NULL;
+  IST_OK_OR_FAIL(ist_op_create([](const void*, void*, std::int64_t, ist_type, void* user) { ++*static_cast<int*>(user); },
+                               &calls, 1, &op));
+  std::uint64_t in = 1;
+  std::uint64_t out = 2;
+  IST_OK_OR_FAIL(ist_allreduce(ist_host(&in), ist_host(&out), 0, IST_UINT64, op, comm()));
+  IST_OK_OR_FAIL(ist_allreduce(ist_host(nullptr), ist_host(nullptr), 0, IST_UINT64, op, comm()));
+  IST_OK_OR_FAIL(ist_reduce(ist_host(&in), ist_host(&out), 0, IST_UINT64, op, 0, comm()));
+  IST_OK_OR_FAIL(ist_reduce_scatter_block(ist_host(&in), ist_host(&out), 0, IST_UINT64, op, comm()));
+  IST_OK_OR_FAIL(ist_scan(ist_host(&in), ist_host(&out), 0, IST_UINT64, op, comm()));
+  EXPECT_EQ(0, calls);
+  EXPECT_EQ(2U, out);
+  IST_OK_OR_FAIL(ist_op_free(&op));
 }
 
 // What was started before needs its sender's looks: calls that find all they wait for at once must not keep it from them.

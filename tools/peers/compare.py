@@ -172,17 +172,18 @@ class Peer:
             sys.exit(f"compare_mpi: {folder / 'mpicc'} does not compile the peer's program: {why}")
         self.title, self.times, self.again = "", {}, {}
 
-    def measure(self, way, where, words=()):
-        """One run. A way that does not work here, such as a transport that is not installed, is left out from then on."""
+    def measure(self, way, where, words=(), ranks=2):
+        """One run; of more than two ranks, where the MPI binds them. A way that does not work here, such as a transport that is not installed, is
+        left out from then on."""
         options, variables = anywhere(self.open_mpi, *self.ways[way])
-        said, why = run([self.mpirun, "-n", "2", *options, self.program, *words],
-                        {**variables, "PEER_PROCESSORS": ",".join(map(str, where))}, 240)
+        bound = {"PEER_PROCESSORS": ",".join(map(str, where))} if ranks == 2 else {}
+        said, why = run([self.mpirun, "-n", str(ranks), *options, self.program, *words], {**variables, **bound}, 240)
         if said is None:
             print(f"left out: {self.name}, {way}: {why}", file=sys.stderr)
             del self.ways[way]
             return None
         found = json.loads(said)
-        if found["processors"] != where:
+        if ranks == 2 and found["processors"] != where:
             sys.exit(f"compare_mpi: the ranks of {self.name} ran on processors {found['processors']}, not on {where}")
         self.title = " ".join(found["peer_name"].replace("Version:", "").split())
         return found

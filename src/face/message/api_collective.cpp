@@ -1,6 +1,5 @@
 // C calls: barrier, broadcast, and the operations of reductions.
 #include "face/message/collective_at_once.hpp"
-#include "face/message/collective_calls.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/operators.hpp"
 

@@ -29,8 +29,6 @@ void add_to_trace(Trace& trace, const char* call, const Entered& in, int code) {
 
 }  // namespace
 
-bool is_in_place(const ist_buffer& buffer) { return buffer.kind == ist_in_place().kind; }
-
 Result<Elements> elements_of(std::int64_t count, ist_type type) {
   constexpr std::uint64_t kFew = std::uint64_t{1} << 40U;  // so many that no product overflows
   if (const Bytes each = size_of(type); each != Bytes{} && static_cast<std::uint64_t>(count) <= kFew) [[likely]]

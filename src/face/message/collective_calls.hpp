@@ -113,7 +113,7 @@ int run_collective(const Asked& asked, const Given& given, const Check& check, c
   return leave(asked, in, plan);
 }
 
-bool is_in_place(const ist_buffer& buffer);
+inline bool is_in_place(const ist_buffer& buffer) { return buffer.kind == ist_in_place().kind; }
 Result<Elements> elements_of(std::int64_t count, ist_type type);
 Status check_root(int root, const Communicator& comm);
 

@@ -181,7 +181,7 @@ void World::make_communicators(CollectiveProfile machine) {
   lanes_ = std::make_unique<LanePool>(*engine_);
   // Every rank knows who has a device.
   machine.shared_up_to = std::min(machine.shared_up_to, static_cast<double>(kLaneRoom.value));
-  if (neighbours_->any_device()) machine.shared_up_to = std::min(machine.shared_up_to, kSharedUpToByGpus);
+  if (neighbours_->any_device()) machine = by_gpus(machine);
   const Scope everybody{kWorldContext, nullptr};
   whole_ =
       *comms_.add(std::make_unique<Communicator>(*engine_, everybody, "world", machine, WithWorld{nccl_.get(), lanes_.get()},
