@@ -68,8 +68,8 @@ struct CollectiveProfile {
   double fixed_order = 1;
 };
 
-// The same where a rank has a GPU: longer buffers may be on GPUs, and go better from one to the other; and of two ranks those of any length go by
-// messages (broadcasts of 8 B between two H200: 10 to 16 us, and 18 in shared memory; docs/measured/).
+// Where a rank has a GPU. As shared_up_to: longer buffers may be on GPUs, and go better from one to the other. And of two ranks what one message
+// carries goes by that, however short it is (broadcasts of 8 B between two H200: 10 to 16 us, and 18 in shared memory; docs/measured/).
 inline constexpr double kSharedUpToByGpus = 16 << 10;
 inline CollectiveProfile by_gpus(CollectiveProfile machine) {
   machine.shared_up_to = std::min(machine.shared_up_to, kSharedUpToByGpus);

@@ -67,8 +67,8 @@ class SharedCall {
   // to = share (op) to
   void combine(std::byte* to, const Share& share) {
     if (const std::byte* const said = whole_at_once(share); said != nullptr) [[likely]] {
-      if (share.size != Bytes{})
-        combine_on_host(combiner_, to, said, share.size);  // of nothing a user's function hears nothing
+      // A user's function is not called for nothing.
+      if (share.size != Bytes{}) combine_on_host(combiner_, to, said, share.size);
       return;
     }
     add({Verb::combine, share, to, nullptr, {}, 0});

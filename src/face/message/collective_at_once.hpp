@@ -51,8 +51,8 @@ struct BriefBuffer {
   return {found.comm, address_of(data), found.size};
 }
 
-inline bool overlap(const std::byte* one, Bytes size, const std::byte* other, Bytes other_size) {
-  return one < other + other_size.value && other < one + size.value;
+inline bool overlap(const BriefBuffer& one, const BriefBuffer& other) {
+  return shared_bytes(host_piece(one.address, one.size), host_piece(other.address, other.size)) > Bytes{};
 }
 
 // `steps`, void(SharedCall&): what this rank says and takes.
@@ -115,7 +115,7 @@ inline std::optional<int> reduce_at_once(const ReduceArguments& given, const Bri
   BriefBuffer recv = send;
   if (!in_place && wants) {
     recv = brief_buffer({given.recv, given.count, given.type}, handle);
-    if (recv.comm == nullptr || overlap(send.address, send.size, recv.address, recv.size)) return {};
+    if (recv.comm == nullptr || overlap(send, recv)) return {};
   }
   const Combiner combiner{static_cast<Reduction>(reinterpret_cast<std::uintptr_t>(given.op)), given.type};
   return make_at_once(*send.comm, what, send.size, combiner,
@@ -152,9 +152,7 @@ inline BriefExchange exchanged(const BriefParts& given, bool sends_all, const Br
   const BriefBuffer recv = brief_buffer({given.recv, given.count * comm->size(), given.type}, handle);
   const BriefBuffer send =
       brief_buffer({given.send, sends_all ? given.count * comm->size() : given.count, given.type}, handle);
-  if (recv.comm == nullptr || send.comm == nullptr || !is_shared(*comm, what, recv.size) ||
-      overlap(send.address, send.size, recv.address, recv.size))
-    return {};
+  if (recv.comm == nullptr || send.comm == nullptr || !is_shared(*comm, what, recv.size) || overlap(send, recv)) return {};
   return {send, recv, Division::even({static_cast<std::uint64_t>(given.count), size_of(given.type)}, comm->size())};
 }
 
