@@ -303,7 +303,7 @@ void add_bench_command(CLI::App& app) {
   add_sizes(*command, *options);
   command->add_option("--iterations", options->iterations, "repetitions of each size, instead of the method's number")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40).description(""));
   command
       ->add_option(
           "--side", options->side,

@@ -383,7 +383,7 @@ void add_explain_command(CLI::App& app) {
   of_call(command->add_option("--count", options->count,
                               "of a call: how many elements each rank has, or each part; 1 unless told"))
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber.description(""));
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62).description(""));
   of_call(command->add_option("--kind", options->kind, "of a call: the memory of its buffers"))->type_name("KIND");
   of_call(command->add_flag("--ordered", options->ordered, "of a call: its operation does not commute"));
   command->add_flag("--json", options->json, "print one JSON object");
