@@ -253,8 +253,8 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
   const auto size = extent(options.count, type);
   if (!size.ok()) throw Failure(2, size.status().text());
   const std::uint64_t parts = in_parts(call) ? static_cast<std::uint64_t>(options.ranks) : 1;
-  std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(size->value, parts, &bytes)) throw Failure(2, "so many elements fit no buffer");
+  std::int64_t in_all = 0;
+  if (__builtin_mul_overflow(size->value, parts, &in_all)) throw Failure(2, "so many elements fit no buffer");
   const std::string of = std::to_string(options.count) + " x " + word_for(type);
   Explanation answer{options.call + " of " + of + " (" + in_words(*size) +
                          (call == ChosenCall::allgather ? " of each rank) on "
@@ -265,7 +265,7 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
                      "",
                      {}};
   if (options.ranks == 1) return answer;
-  const CollectiveShape shape{options.ranks, Bytes{bytes}};
+  const CollectiveShape shape{options.ranks, Bytes{static_cast<std::uint64_t>(in_all)}};
   know_slots(profile, settings, options.ranks);
   // As the ranks of one host would, of whom some have a device where the buffers are on one.
   profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, static_cast<double>(kLaneRoom.value));
