@@ -14,7 +14,7 @@ mkdir -p .setup
 tools=(g++ cmake ninja-build python3)
 libraries=(libhwloc-dev libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev zlib1g-dev
            opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd python3-venv)
-test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr valgrind ccache python3-dev iproute2
+test_packages=(git pkg-config libgtest-dev libgmock-dev spin tcc gcovr valgrind ccache python3-dev iproute2
                openmpi-bin libopenmpi-dev mpich libmpich-dev munge slurmctld slurmd slurm-client)
 long_packages=(clang)
 # One version of the formatter and the linter everywhere, or their answers would differ from machine to machine.
@@ -39,7 +39,7 @@ esac
 have_tool() {
   case $1 in
     ninja-build) command -v ninja ;;
-    g++ | cmake | python3 | git | spin | gcovr | valgrind | ccache | clang | pkg-config) command -v "$1" ;;
+    g++ | cmake | python3 | git | spin | tcc | gcovr | valgrind | ccache | clang | pkg-config) command -v "$1" ;;
     iproute2) command -v ip ;;
     slurm-client) command -v srun ;;
     munge | slurmctld | slurmd) PATH=$PATH:/usr/sbin command -v "${1/%munge/munged}" ;;
