@@ -10,7 +10,7 @@ namespace {
 
 // Whole vectors of all ranks are kept in memory at once up to this size.
 constexpr double kMostKept = 64 << 10;
-// Of two ranks on a host with a GPU an allreduce takes longer than a message each way up to so many bytes.
+// Of two ranks beside GPUs an allreduce takes longer than a message each way up to so many bytes.
 constexpr double kFewByGpus = 512;
 
 // What a price is made of: a call's numbers, and where its terms go, a Sum or a Bill.
@@ -64,7 +64,8 @@ class Count {
     price_.add("more of the others to hear", (others - 1) * machine_.post / 2);
     price_.add("bytes in and out", (in + out) * machine_.beta / 2);
   }
-  bool are_few() const { return bytes_ <= machine_.few_of_two; }
+  bool beside_gpus() const { return machine_.beside_gpus != 0; }
+  bool are_few() const { return bytes_ <= machine_.few_of_two && !beside_gpus(); }
   // From one to the other of two ranks, or once each way: a message does without what a round tells everybody.
   void between_two() {
     if (ranks_ == 2) price_.add("what a message between two does without", machine_.post);
@@ -179,11 +180,25 @@ void shared_reduction(Count<Price> cost) {
   cost.combining(others * cost.bytes());
 }
 
-// Each combines a part, and says that.
+// The root of two combines what the other one says where it lies.
+template <class Price>
+void shared_reduce(Count<Price> cost) {
+  if (cost.ranks() > 2 || cost.beside_gpus()) {
+    cost.between_two();
+    shared_reduction(cost);
+  } else {
+    cost.round(cost.bytes(), 1, 0);
+    cost.combining(cost.bytes());
+  }
+}
+
+// Each combines a part, and says that. One of two does not say its own part before.
 template <class Price>
 void shared_parts(Count<Price> cost) {
   const double others = cost.ranks() - 1;
-  cost.round(cost.bytes(), others, cost.bytes());
+  const double own = others == 1 ? cost.share() : 0;
+  cost.says(cost.bytes());
+  cost.round(cost.bytes() - own, others, cost.bytes() - own);
   cost.combining(others * cost.share());
   cost.round(cost.share(), others, others * cost.share());
 }
@@ -197,7 +212,7 @@ void shared_allgather(Count<Price> cost) {
 template <class Price>
 void shared_alltoall(Count<Price> cost) {
   const double others = cost.ranks() - 1;
-  // This rank's own part goes along.
+  // This rank's own part goes along, but of two ranks' little.
   cost.says(cost.bytes());
   const double own = cost.are_few() ? 0 : cost.share();
   cost.round(others * cost.share() + own, others, others * cost.share());
@@ -220,10 +235,7 @@ void each_bcast(const Offer& offer) {
 
 template <class Offer>
 void each_reduce(const Offer& offer) {
-  offer(Algorithm::shared, [](auto cost) {
-    if (!cost.are_few()) cost.between_two();
-    shared_reduction(cost);
-  });
+  offer(Algorithm::shared, [](auto cost) { shared_reduce(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_reduce(cost); });
   offer(Algorithm::binomial, [](auto cost) { binomial_reduce(cost); });
   offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
@@ -232,7 +244,7 @@ void each_reduce(const Offer& offer) {
 template <class Offer>
 void each_allreduce(bool commutative, const Offer& offer) {
   offer(Algorithm::shared, [](auto cost) {
-    if (!cost.are_few() && cost.bytes() <= kFewByGpus) cost.between_two();
+    if (cost.beside_gpus() && cost.bytes() <= kFewByGpus) cost.between_two();
     shared_reduction(cost);
   });
   offer(Algorithm::shared_parts, [](auto cost) { shared_parts(cost); });
@@ -328,22 +340,6 @@ CombiningOrder order_of(Algorithm algorithm) {
     default:
       return CombiningOrder::by_rank;
   }
-}
-
-Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return choose(ChosenCall::bcast, shape, true, machine);
-}
-
-Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
-  return choose(ChosenCall::allreduce, shape, commutative, machine);
-}
-
-Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return choose(ChosenCall::reduce, shape, true, machine);
-}
-
-Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return choose(ChosenCall::allgather, shape, true, machine);
 }
 
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {

@@ -1,12 +1,29 @@
 // Calls through memory that all ranks of a communicator see, of a plan: each says what it has once, and takes what it wants of the others'.
 #include "collective/shared.hpp"
 
+#include <cstring>
+
 #include "collective/shared_steps.hpp"
 
 namespace ist {
 namespace {
 
 constexpr int kAll = SharedLane::kEverybody;
+
+// Every rank says what the others need of its vector, and combines its own part of all of them.
+void fold_own_part(Plan& plan, SharedCall& call, const std::byte* vector, std::byte* into, const Division& parts) {
+  const int rank = plan.rank();
+  const Bytes size = parts.elements(rank).bytes();
+  const std::byte* own = vector + parts.place(rank).value;
+  if (own == into && rank != shared::first_of(call) && size > Bytes{}) {
+    if (std::byte* const aside = plan.host_scratch(size).address(); aside != nullptr) {  // else the plan has failed
+      std::memcpy(aside, own, size.value);
+      own = aside;
+    }
+  }
+  shared::say_parts(call, vector, parts);
+  shared::fold_all(call, own, into, size, [&](int from) { return shared::part_of(from, rank, parts); });
+}
 
 }  // namespace
 
@@ -33,14 +50,13 @@ void shared_reduce(Plan& plan, const ReductionData& data, int root) {
 
 void shared_parts_allreduce(Plan& plan, const ReductionData& data) {
   SharedCall& call = plan.share();
-  const Bytes size = data.elements.bytes();
   const Division parts = Division::split(data.elements, plan.size());
   const auto bytes_of = [&](int rank) { return parts.elements(rank).bytes(); };
+  const std::byte* const input = plan.shared_input(data.send).address();
   std::byte* const result = plan.shared_output(data.recv).address();
-  call.say(0, plan.shared_input(data.send).address(), size, kAll);
-  std::byte* const own = result + parts.place(plan.rank()).value;
-  shared::fold(call, own, 0, plan.size() - 1, {0, 0, size, parts.place(plan.rank()), bytes_of(plan.rank())});
-  call.say(1, own, bytes_of(plan.rank()), kAll);
+  const std::uint64_t place = parts.place(plan.rank()).value;
+  fold_own_part(plan, call, input, result + place, parts);
+  call.say(1, result + place, bytes_of(plan.rank()), kAll);
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int from = shared::after(call, distance);
     call.copy(result + parts.place(from).value, {from, 1, bytes_of(from), {}, bytes_of(from)});
@@ -50,11 +66,9 @@ void shared_parts_allreduce(Plan& plan, const ReductionData& data) {
 
 void shared_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Division& layout) {
   SharedCall& call = plan.share();
-  const int rank = plan.rank();
-  const Bytes mine = layout.elements(rank).bytes();
-  call.say(0, plan.shared_input(send).address(), layout.total(), kAll);
-  shared::fold(call, plan.shared_output(recv.part(Offset{}, mine)).address(), 0, plan.size() - 1,
-               {0, 0, layout.total(), layout.place(rank), mine});
+  const Bytes mine = layout.elements(plan.rank()).bytes();
+  const std::byte* const input = plan.shared_input(send).address();
+  fold_own_part(plan, call, input, plan.shared_output(recv.part(Offset{}, mine)).address(), layout);
   plan.end_shared();
 }
 

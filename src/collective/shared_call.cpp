@@ -49,7 +49,27 @@ void SharedCall::say_step(const SharedLane::Turn& turn, int round, const std::by
   }
 }
 
-bool SharedCall::step(const Step& step) { return step.verb == Verb::say ? say_now(step) : take_now(step); }
+bool SharedCall::step(const Step& step) {
+  switch (step.verb) {
+    case Verb::say:
+      return say_now(step);
+    case Verb::copy_own:
+    case Verb::combine_own:
+      use_own(step);
+      return true;
+    default:
+      return take_now(step);
+  }
+}
+
+void SharedCall::use_own(const Step& step) {
+  if (!status_.ok() || step.share.size == Bytes{}) return;
+  if (step.verb == Verb::copy_own) {
+    copy_across(step.to, step.bytes, step.share.size.value);
+  } else {
+    combine_on_host(combiner_, step.to, step.bytes, step.share.size);
+  }
+}
 
 bool SharedCall::say_now(const Step& step) {
   bool free = lane_->is_free(step.turn);
@@ -62,7 +82,7 @@ bool SharedCall::say_now(const Step& step) {
   }
   if (lane_->engine().parts().board.changes() != 0) look_for_readers(step);
   if (free) {
-    lane_->say(step.turn, step.bytes, step.share.size, status_.ok() ? 0 : in_one_word(status_.code(), about_));
+    lane_->say(step.turn, step.bytes, step.share.size, status_.ok() ? 0 : in_one_word(status_.code(), about_), at_once_);
   } else {
     lane_->skip(step.turn);  // in vain: nobody must find anything else there
   }

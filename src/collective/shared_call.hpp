@@ -43,7 +43,7 @@ class SharedCall {
   void say(int round, const std::byte* from, Bytes size, int readers) {
     const SharedLane::Turn turn = lane_->take_turn(call_, round, std::max(readers, SharedLane::kEverybody));
     if (at_once_ && status_.ok() && lane_->is_free(turn) && nobody_left()) [[likely]]
-      return lane_->say(turn, from, size, 0);
+      return lane_->say(turn, from, size, 0, true);
     say_step(turn, round, from, size, readers);
   }
   // Of the `given` bytes that a rank says in that round, so many from `offset` on. Its own are there, too, once it has said them.
@@ -73,6 +73,18 @@ class SharedCall {
     }
     add({Verb::combine, share, to, nullptr, {}, 0});
   }
+  // The same of what this rank has, wherever it is: it need not say it.
+  void copy_own(std::byte* to, const std::byte* from, Bytes size) {
+    if (at_once_ && status_.ok()) [[likely]]
+      return copy_any(to, from, size.value);
+    add({Verb::copy_own, own(size), to, from, {}, 0});
+  }
+  void combine_own(std::byte* to, const std::byte* from, Bytes size) {
+    if (size == Bytes{}) return;
+    if (at_once_ && status_.ok()) [[likely]]
+      return combine_on_host(combiner_, to, from, size);
+    add({Verb::combine_own, own(size), to, from, {}, 0});
+  }
   // Of a call that was done at once: how it ended.
   Status end();
   // Of any other: what does the rest, as far as it can; true: over. Under the engine's lock.
@@ -84,7 +96,7 @@ class SharedCall {
   const Status& status() const { return status_; }
 
  private:
-  enum class Verb : std::uint8_t { say, copy, combine };
+  enum class Verb : std::uint8_t { say, copy, combine, copy_own, combine_own };
   struct Step {
     Verb verb;
     Share share;
@@ -93,6 +105,7 @@ class SharedCall {
     SharedLane::Turn turn;
     int readers;
   };
+  Share own(Bytes size) const { return {rank(), 0, size, {}, size}; }
   bool nobody_left() const { return lane_->engine().parts().board.changes() == 0; }
   // Of a call that is done at once: where the share is, if that rank says it soon, all of it at once and as it should. Null: a step finds out
   // more.
@@ -112,6 +125,7 @@ class SharedCall {
   bool say_now(const Step& step);
   bool looks_in_vain();
   void look_for_readers(const Step& step);
+  void use_own(const Step& step);
   bool take_now(const Step& step);
   const LaneSlot* hear(const Share& share);
   bool is_there(const LaneSlot& slot, std::uint64_t bytes, int from);

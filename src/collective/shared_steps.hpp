@@ -16,6 +16,9 @@ namespace ist::shared {
 
 inline SharedCall::Share whole(int from, Bytes size) { return {from, 0, size, {}, size}; }
 
+// Whose input is combined first.
+inline int first_of(const SharedCall& call) { return call.commutative() ? 0 : call.size() - 1; }
+
 // Of what the ranks `first` to `last` said.
 inline void fold(SharedCall& call, std::byte* into, int first, int last, const SharedCall::Share& what) {
   for (int i = 0; i <= last - first; ++i) {
@@ -27,6 +30,44 @@ inline void fold(SharedCall& call, std::byte* into, int first, int last, const S
       call.combine(into, share);
     }
   }
+}
+
+// Of all ranks; `own`, what this one has, is where the result comes if it is the first one's, and else anywhere, or there and said, too.
+// `share_of`, Share(int): what that rank said of it.
+template <class ShareOf>
+void fold_all(SharedCall& call, const std::byte* own, std::byte* into, Bytes size, const ShareOf& share_of) {
+  for (int i = 0; i < call.size(); ++i) {
+    const int from = call.commutative() ? i : call.size() - 1 - i;
+    const bool has_it = from == call.rank() && (i == 0 || own != into);
+    if (i == 0) {
+      if (!has_it) call.copy(into, share_of(from));
+      if (has_it && own != into) call.copy_own(into, own, size);
+    } else if (has_it) {
+      call.combine_own(into, own, size);
+    } else {
+      call.combine(into, share_of(from));
+    }
+  }
+}
+
+// What a rank says of a vector of parts, one for each rank: all but its own one, where what is left is in one piece.
+struct Said {
+  Bytes start;
+  Bytes size;
+};
+inline Said said_by(int rank, const Division& layout) {
+  const Bytes all = layout.total();
+  if (rank == 0) return {layout.elements(0).bytes(), Bytes{all.value - layout.elements(0).bytes().value}};
+  if (rank == layout.ranks() - 1) return {Bytes{}, layout.place(rank)};
+  return {Bytes{}, all};
+}
+inline SharedCall::Share part_of(int from, int part, const Division& layout) {
+  const Said said = said_by(from, layout);
+  return {from, 0, said.size, Bytes{layout.place(part).value - said.start.value}, layout.elements(part).bytes()};
+}
+inline void say_parts(SharedCall& call, const std::byte* vector, const Division& layout) {
+  const Said said = said_by(call.rank(), layout);
+  call.say(0, vector + said.start.value, said.size, SharedLane::kEverybody);
 }
 
 // The ranks from the next one on.
@@ -49,10 +90,11 @@ inline void bcast(SharedCall& call, std::byte* buffer, Bytes size, int root) {
   }
 }
 
-// root: SharedLane::kEverybody for an allreduce. recv: of whom gets the result.
+// root: SharedLane::kEverybody for an allreduce. recv: of whom gets the result; in place it is `send`.
 inline void reduce(SharedCall& call, const std::byte* send, std::byte* recv, Bytes size, int root) {
-  call.say(0, send, size, root);
-  if (root == SharedLane::kEverybody || call.rank() == root) fold(call, recv, 0, call.size() - 1, whole(0, size));
+  const bool wants = root == SharedLane::kEverybody || call.rank() == root;
+  if (call.rank() != root || (send == recv && call.rank() != first_of(call))) call.say(0, send, size, root);
+  if (wants) fold_all(call, send, recv, size, [size](int from) { return whole(from, size); });
 }
 
 // own: this rank's part. own_too: that is not yet in its place.
@@ -64,12 +106,15 @@ inline void allgather(SharedCall& call, const std::byte* own, std::byte* recv, c
   }
 }
 
+// In place both are the same.
 inline void alltoall(SharedCall& call, const std::byte* send, std::byte* recv, const Division& layout) {
-  const Bytes given = layout.total();
-  call.say(0, send, given, SharedLane::kEverybody);
-  for (int distance = 0; distance < call.size(); ++distance) {
+  const int rank = call.rank();
+  const std::uint64_t own = layout.place(rank).value;
+  say_parts(call, send, layout);
+  if (send != recv) call.copy_own(recv + own, send + own, layout.elements(rank).bytes());
+  for (int distance = 1; distance < call.size(); ++distance) {
     const int from = after(call, distance);
-    call.copy(recv + layout.place(from).value, {from, 0, given, layout.place(call.rank()), layout.elements(from).bytes()});
+    call.copy(recv + layout.place(from).value, part_of(from, rank, layout));
   }
 }
 

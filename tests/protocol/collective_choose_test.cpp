@@ -24,6 +24,19 @@ CollectiveProfile by_messages() {
   return machine;
 }
 
+Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
+  return choose(ChosenCall::bcast, shape, true, machine);
+}
+Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
+  return choose(ChosenCall::allreduce, shape, commutative, machine);
+}
+Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
+  return choose(ChosenCall::reduce, shape, true, machine);
+}
+Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {
+  return choose(ChosenCall::allgather, shape, true, machine);
+}
+
 TEST(CollectiveChoose, small_calls_take_one_message_time_and_large_ones_few_bytes) {
   for (const int ranks : {2, 3, 4, 6, 8}) {
     const CollectiveShape small{ranks, Bytes{8}};
@@ -106,8 +119,9 @@ std::vector<Case> shared_table() {
       {"little, in memory that all see", shared, ChosenCall::bcast, {4, Bytes{64}}, true, Algorithm::shared},
       {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{4096}}, true, Algorithm::shared},
       {"more from one to the other", shared, ChosenCall::bcast, {2, Bytes{4097}}, true, Algorithm::flat},
-      {"little combined by one of two", shared, ChosenCall::reduce, {2, Bytes{4096}}, true, Algorithm::shared},
-      {"more combined by one of two", shared, ChosenCall::reduce, {2, Bytes{4097}}, true, Algorithm::flat},
+      {"combined by one of two where it is said", shared, ChosenCall::reduce, {2, kibibytes(64)}, true, Algorithm::shared},
+      {"combined by one of two beside GPUs", by_gpus(shared), ChosenCall::reduce, {2, Bytes{8}}, true, Algorithm::flat},
+      {"each of two combines a part", shared, ChosenCall::allreduce, {2, kibibytes(64)}, true, Algorithm::shared_parts},
       {"little of two", shared, ChosenCall::allreduce, {2, Bytes{8}}, true, Algorithm::shared},
       {"more of two", shared, ChosenCall::allreduce, {2, Bytes{4097}}, true, Algorithm::shared},
       {"what is just short enough", shared, ChosenCall::bcast, {8, kibibytes(64)}, true, Algorithm::shared},

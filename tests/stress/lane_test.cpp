@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -18,6 +19,10 @@ namespace {
 
 constexpr int kCalls = 4000;
 const auto nobody_is_gone = [](int) { return false; };
+HandingCopy& handing() {
+  thread_local HandingCopy own;
+  return own;
+}
 
 // Of so many ranks.
 class Lanes {
@@ -100,7 +105,7 @@ class Member {
     const LaneTurns::Turn& turn = part.turns[static_cast<std::size_t>(part.round)];
     if (!turns_.is_free(turn, nobody_is_gone)) return false;
     const std::vector<std::byte> bytes(part.call.bytes(part.round), part.call.value(turns_.rank(), part.round));
-    turns_.write(turn, bytes.data(), Bytes{bytes.size()}, 0);
+    turns_.write(turn, bytes.data(), Bytes{bytes.size()}, 0, handing());
     return true;
   }
   bool hear(const Part& part) {
@@ -131,17 +136,25 @@ class Member {
   int wrong_ = 0;
 };
 
+void all_members_run(int ranks) {
+  const Lanes memory(ranks);
+  const std::vector<Lane*>& lanes = memory.all();
+  std::vector<std::unique_ptr<Member>> members;
+  for (int rank = 0; rank < ranks; ++rank) members.push_back(std::make_unique<Member>(lanes, rank));
+  std::vector<std::thread> threads;
+  for (const auto& member : members) threads.emplace_back([&member] { member->run(); });
+  for (std::thread& each : threads) each.join();
+  for (const auto& member : members) EXPECT_EQ(0, member->wrong()) << ranks << " ranks";
+}
+
 TEST(Lanes, EveryReaderGetsWhatWasSaidWholeWhetherCallsWaitOrGoOn) {
-  for (const int ranks : {2, 3, 4}) {
-    const Lanes memory(ranks);
-    const std::vector<Lane*>& lanes = memory.all();
-    std::vector<std::unique_ptr<Member>> members;
-    for (int rank = 0; rank < ranks; ++rank) members.push_back(std::make_unique<Member>(lanes, rank));
-    std::vector<std::thread> threads;
-    for (const auto& member : members) threads.emplace_back([&member] { member->run(); });
-    for (std::thread& each : threads) each.join();
-    for (const auto& member : members) EXPECT_EQ(0, member->wrong()) << ranks << " ranks";
-  }
+  for (const int ranks : {2, 3, 4}) all_members_run(ranks);
+}
+
+TEST(Lanes, WhatGoesPastTheCachesIsThereWhenItIsShown) {
+  HandingCopy::force(CopyPace::Way::past);
+  all_members_run(2);
+  HandingCopy::force(std::nullopt);
 }
 
 // Ranks that say something to one rank, and calls that some make another way; numbers beyond those that a stamp holds.
@@ -157,7 +170,7 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
       mine.come_to(call);
       const LaneTurns::Turn turn = mine.take_turn(call, 0, call % 2 == 0 ? 1 : LaneTurns::kEverybody);
       ASSERT_TRUE(mine.is_free(turn, nobody_is_gone));
-      mine.write(turn, &byte, Bytes{1}, 0);
+      mine.write(turn, &byte, Bytes{1}, 0, handing());
       mine.end(call);
       theirs.come_to(call);
       if ((call - first) % 7 < 5) continue;  // made another way there
@@ -169,7 +182,7 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
       const LaneTurns::Turn turn = mine.take_turn(call, 0, LaneTurns::kEverybody);
       if (call < first + 43) {
         ASSERT_TRUE(mine.is_free(turn, nobody_is_gone)) << call - first;
-        mine.write(turn, &byte, Bytes{1}, 0);
+        mine.write(turn, &byte, Bytes{1}, 0, handing());
         mine.end(call);
       } else {
         EXPECT_FALSE(mine.is_free(turn, nobody_is_gone));
@@ -196,7 +209,7 @@ TEST(Lanes, ARankThatOnlyListenedForLongFindsItsPlacesFree) {
   const auto say = [&](LaneTurns& who, std::uint64_t call) {
     const LaneTurns::Turn turn = who.take_turn(call, 0, LaneTurns::kEverybody);
     ASSERT_TRUE(who.is_free(turn, nobody_is_gone)) << "rank " << who.rank() << ", call " << call;
-    who.write(turn, &byte, Bytes{1}, 0);
+    who.write(turn, &byte, Bytes{1}, 0, handing());
   };
   const auto broadcast = [&](std::uint64_t call, bool both) {
     for (LaneTurns* const who : {&root, &other}) who->come_to(call);
@@ -225,7 +238,7 @@ TEST(Lanes, ARankThatNobodyListenedToForLongIsNotTakenForOneThatIsAhead) {
     for (LaneTurns* const who : {&second, &third}) {
       const LaneTurns::Turn turn = who->take_turn(call, 0, 0);
       ASSERT_TRUE(who->is_free(turn, nobody_is_gone));
-      who->write(turn, &byte, Bytes{1}, 0);
+      who->write(turn, &byte, Bytes{1}, 0, handing());
       ASSERT_NE(nullptr, root.hear(who->rank(), call, 0));
     }
     for (LaneTurns* const who : all) who->end(call);
@@ -233,7 +246,7 @@ TEST(Lanes, ARankThatNobodyListenedToForLongIsNotTakenForOneThatIsAhead) {
   for (std::uint64_t call = 0; call < 8; ++call) gather(call);
   many_calls(gather);
   for (LaneTurns* const who : all) who->come_to(kManyCalls);
-  second.write(second.take_turn(kManyCalls, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  second.write(second.take_turn(kManyCalls, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0, handing());
   second.end(kManyCalls);
   EXPECT_FALSE(second.is_past(2, kManyCalls));
   second.come_to(kManyCalls + 4);
@@ -252,7 +265,7 @@ TEST(Lanes, WhatIsOverIsSaidWhenTheCallThatWasUnderWayEnds) {
     mine.come_to(call);
     theirs.come_to(call);
     if (call > 1) continue;  // both make it another way
-    mine.write(mine.take_turn(call, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    mine.write(mine.take_turn(call, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0, handing());
     mine.end(call);
   }
   mine.come_to(5);
@@ -272,7 +285,7 @@ TEST(Lanes, APlaceThatWasSkippedWaitsForEverybody) {
   LaneTurns root(lanes, 0, 4);
   LaneTurns second(lanes, 1, 4);
   LaneTurns third(lanes, 2, 4);
-  root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0, handing());
   root.end(0);
   root.skip(root.take_turn(4, 0, 1));
   root.end(4);
@@ -297,7 +310,7 @@ TEST(Lanes, ATurnThatIsSkippedBeforeAnOlderOneHadItsOwnHoldsUpNobody) {
   const LaneTurns::Turn third = mine.take_turn(8, 0, LaneTurns::kEverybody);
   EXPECT_FALSE(mine.is_free(third, nobody_is_gone));
   ASSERT_TRUE(mine.is_free(first, nobody_is_gone));
-  mine.write(first, &byte, Bytes{1}, 0);
+  mine.write(first, &byte, Bytes{1}, 0, handing());
   EXPECT_FALSE(mine.is_free(third, nobody_is_gone));
   ASSERT_NE(nullptr, theirs.hear(0, 0, 0));
   theirs.end(0);
@@ -318,7 +331,7 @@ TEST(Lanes, AReaderThatWentOnWithAnotherCommunicatorHoldsUpNobody) {
   {
     LaneTurns second(lanes, 1, 21);
     LaneTurns third(lanes, 2, 21);
-    root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0, handing());
     root.end(0);
     EXPECT_FALSE(root.idle(nobody_is_gone));
     ASSERT_NE(nullptr, second.hear(0, 0, 0));
@@ -342,7 +355,7 @@ TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
   {
     LaneTurns mine(lanes, 0, 11);
     LaneTurns theirs(lanes, 1, 11);
-    mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0, handing());
     mine.end(0);
     EXPECT_FALSE(mine.idle(nobody_is_gone));
     EXPECT_TRUE(mine.idle([](int rank) { return rank == 1; }));
@@ -353,7 +366,7 @@ TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
   LaneTurns mine(lanes, 0, 12);
   LaneTurns theirs(lanes, 1, 12);
   EXPECT_EQ(nullptr, theirs.hear(0, 0, 0));
-  mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0, handing());
   mine.end(0);
   EXPECT_FALSE(mine.idle(nobody_is_gone));  // though the one before had said that it needs nothing of its own call 0
 }

@@ -56,14 +56,15 @@ struct Lane {
   alignas(64) LaneNote notes[kLaneNotes];
 };
 
-// The owner's side. Nobody reads the slot any more. Guard STAMP_LAST: all that is said is there when the stamp is.
+// The owner's side. Nobody reads the slot any more. Guard STAMP_LAST: all that is said is there when the stamp is, also what goes past the
+// caches, behind which HandingCopy has a fence.
 struct LaneSaid {
   std::uint64_t stamp = 0;
   std::uint64_t done = 0;
   std::uint64_t bytes = 0;
   std::uint32_t gave_up = 0;
 };
-inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes) {
+inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes, HandingCopy& handing) {
   const std::size_t size = what.gave_up != 0 ? 0 : what.bytes;
   const std::size_t first = size <= 2 * kLanePart.value ? size : kLanePart.value;
   std::byte* const place = slot.place_for(size);
@@ -73,13 +74,13 @@ inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes) {
   if (first == sizeof(std::uint64_t)) {
     std::memcpy(place, bytes, sizeof(std::uint64_t));
   } else if (first > 0) {
-    copy_across(place, bytes, first);
+    handing.copy(place, bytes, first);
   }
   slot.ready.store(static_cast<std::uint32_t>(first), std::memory_order_relaxed);
   slot.stamp.store(what.stamp, std::memory_order_release);
   for (std::size_t there = first; there < size;) {
     const std::size_t part = size - there < kLanePart.value ? size - there : kLanePart.value;
-    copy_across(place + there, bytes + there, part);
+    handing.copy(place + there, bytes + there, part);
     there += part;
     slot.ready.store(static_cast<std::uint32_t>(there), std::memory_order_release);
   }
