@@ -45,7 +45,7 @@ active proctype owner() {
      front[slot] = call + 100;
      back[slot] = call + 100;
 #ifndef NO_GUARD_STAMP_LAST
-     /* release: what is said comes before the stamp that shows it */
+     /* release: what is said comes before the stamp that shows it; of what goes past the caches a fence sees to that (slots.pml, FENCE) */
      stamp[slot] = call + 1;
 #endif
      call++

@@ -64,7 +64,7 @@ class Count {
     price_.add("more of the others to hear", (others - 1) * machine_.post / 2);
     price_.add("bytes in and out", (in + out) * machine_.beta / 2);
   }
-  bool beside_gpus() const { return machine_.beside_gpus != 0; }
+  bool beside_gpus() const { return machine_.beside_gpus; }
   bool are_few() const { return bytes_ <= machine_.few_of_two && !beside_gpus(); }
   // From one to the other of two ranks, or once each way: a message does without what a round tells everybody.
   void between_two() {
@@ -192,13 +192,13 @@ void shared_reduce(Count<Price> cost) {
   }
 }
 
-// Each combines a part, and says that. One of two does not say its own part before.
+// Each combines a part, and says that. Two do not say what they keep, and combine what the other one says where it lies.
 template <class Price>
 void shared_parts(Count<Price> cost) {
   const double others = cost.ranks() - 1;
-  const double own = others == 1 ? cost.share() : 0;
+  const bool two = others == 1 && !cost.beside_gpus();
   cost.says(cost.bytes());
-  cost.round(cost.bytes() - own, others, cost.bytes() - own);
+  cost.round(two ? cost.share() : cost.bytes(), others, two ? 0 : cost.bytes());
   cost.combining(others * cost.share());
   cost.round(cost.share(), others, others * cost.share());
 }
@@ -212,7 +212,7 @@ void shared_allgather(Count<Price> cost) {
 template <class Price>
 void shared_alltoall(Count<Price> cost) {
   const double others = cost.ranks() - 1;
-  // This rank's own part goes along, but of two ranks' little.
+  // With a rank's own part, but of what is short. Two ranks do not say that: but of more their messages were as quick (few_of_two).
   cost.says(cost.bytes());
   const double own = cost.are_few() ? 0 : cost.share();
   cost.round(others * cost.share() + own, others, others * cost.share());

@@ -63,8 +63,8 @@ struct CollectiveProfile {
   // there have a short way for host memory. (Two processors of an AMD EPYC, Zen 3, 2026-11-28, broadcasts of 4 KiB with a barrier after each 1.6 to
   // 1.9 us, by a message 1.4 to 1.6, and one after the other 1.5 and 4.5 to 5.4; of 8 KiB with a barrier 3.5 to 3.9 and 1.7 to 2.1.)
   double few_of_two = 4096;
-  // No measured number. Not 0: a rank has a GPU, where buffers may lie (by_gpus()).
-  double beside_gpus = 0;
+  // No measured number. A rank has a GPU, where buffers may lie (by_gpus()).
+  bool beside_gpus = false;
   // No measured number. Not 0: in which order a reduction combines follows from operation, type, count and ranks alone. 0: these numbers
   // choose among all algorithms, as on the machines that tests invent.
   double fixed_order = 1;
@@ -75,7 +75,7 @@ struct CollectiveProfile {
 inline constexpr double kSharedUpToByGpus = 16 << 10;
 inline CollectiveProfile by_gpus(CollectiveProfile machine) {
   machine.shared_up_to = std::min(machine.shared_up_to, kSharedUpToByGpus);
-  machine.beside_gpus = 1;
+  machine.beside_gpus = true;
   return machine;
 }
 

@@ -1,8 +1,6 @@
 // Calls through memory that all ranks of a communicator see, of a plan: each says what it has once, and takes what it wants of the others'.
 #include "collective/shared.hpp"
 
-#include <cstring>
-
 #include "collective/shared_steps.hpp"
 
 namespace ist {
@@ -15,13 +13,14 @@ void fold_own_part(Plan& plan, SharedCall& call, const std::byte* vector, std::b
   const int rank = plan.rank();
   const Bytes size = parts.elements(rank).bytes();
   const std::byte* own = vector + parts.place(rank).value;
-  if (own == into && rank != shared::first_of(call) && size > Bytes{}) {
+  shared::say_parts(call, vector, parts);
+  if (own == into && rank != shared::first_of(call)) {
+    // In place: the first one's takes its place.
     if (std::byte* const aside = plan.host_scratch(size).address(); aside != nullptr) {  // else the plan has failed
-      std::memcpy(aside, own, size.value);
+      call.copy_own(aside, own, size);
       own = aside;
     }
   }
-  shared::say_parts(call, vector, parts);
   shared::fold_all(call, own, into, size, [&](int from) { return shared::part_of(from, rank, parts); });
 }
 
@@ -51,15 +50,18 @@ void shared_reduce(Plan& plan, const ReductionData& data, int root) {
 void shared_parts_allreduce(Plan& plan, const ReductionData& data) {
   SharedCall& call = plan.share();
   const Division parts = Division::split(data.elements, plan.size());
-  const auto bytes_of = [&](int rank) { return parts.elements(rank).bytes(); };
   const std::byte* const input = plan.shared_input(data.send).address();
   std::byte* const result = plan.shared_output(data.recv).address();
   const std::uint64_t place = parts.place(plan.rank()).value;
   fold_own_part(plan, call, input, result + place, parts);
-  call.say(1, result + place, bytes_of(plan.rank()), kAll);
+  const auto second = [&](int rank) {
+    const Bytes size = parts.elements(rank).bytes();
+    return LaneBytes{static_cast<std::uint32_t>(size.value), all_of(data.elements.bytes()).in_all};
+  };
+  call.say(1, result + place, second(plan.rank()), kAll);
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int from = shared::after(call, distance);
-    call.copy(result + parts.place(from).value, {from, 1, bytes_of(from), {}, bytes_of(from)});
+    call.copy(result + parts.place(from).value, {from, 1, second(from), {}, Bytes{second(from).said}});
   }
   plan.end_shared();
 }

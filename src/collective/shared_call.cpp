@@ -40,9 +40,10 @@ void SharedCall::add(const Step& step) {
   }
 }
 
-void SharedCall::say_step(const SharedLane::Turn& turn, int round, const std::byte* from, Bytes size, int readers) {
+void SharedCall::say_step(const SharedLane::Turn& turn, int round, const std::byte* from, const LaneBytes& size,
+                          int readers) {
   try {
-    add({Verb::say, {lane_->rank(), round, size, {}, size}, nullptr, from, turn, readers});
+    add({Verb::say, {lane_->rank(), round, size, {}, Bytes{size.said}}, nullptr, from, turn, readers});
   } catch (...) {
     lane_->skip(turn);  // nothing was said: that is the last thing a step does
     throw;
@@ -82,7 +83,7 @@ bool SharedCall::say_now(const Step& step) {
   }
   if (lane_->engine().parts().board.changes() != 0) look_for_readers(step);
   if (free) {
-    lane_->say(step.turn, step.bytes, step.share.size, status_.ok() ? 0 : in_one_word(status_.code(), about_), at_once_);
+    lane_->say(step.turn, step.bytes, step.share.given, status_.ok() ? 0 : in_one_word(status_.code(), about_), at_once_);
   } else {
     lane_->skip(step.turn);  // in vain: nobody must find anything else there
   }
@@ -101,7 +102,7 @@ void SharedCall::look_for_readers(const Step& step) {
     if (!lane_->is_lost(reader, step.readers)) continue;
     const LaneSlot* const said = lane_->hear(reader, call_, step.share.round);
     if (said != nullptr) {
-      check(*said, {reader, step.share.round, Bytes{said->bytes}, {}, {}});
+      check(*said, {reader, step.share.round, said->bytes, {}, {}});
     } else if (const Status lost = lane_->lost(reader); !lost.ok()) {
       give_up(lost, lost.code() == IST_ERR_PEER_LEFT ? lane_->to_world(reader) : engine.rank());
     }
@@ -137,8 +138,8 @@ void SharedCall::check(const LaneSlot& slot, const Share& share) {
   if (slot.gave_up != 0) {
     const Rank about{static_cast<std::int32_t>(slot.gave_up & ((1U << kRankBits) - 1))};
     give_up(engine.gave_up(about, static_cast<Code>(slot.gave_up >> kRankBits)), about);
-  } else if (slot.bytes != share.given.value) {
-    give_up(engine.uneven(lane_->to_world(share.from), Bytes{slot.bytes}, share.given), engine.rank());
+  } else if (slot.bytes != share.given) {
+    give_up(engine.uneven(lane_->to_world(share.from), Bytes{slot.bytes.in_all}, Bytes{share.given.in_all}), engine.rank());
   }
 }
 
@@ -151,7 +152,7 @@ bool SharedCall::take_now(const Step& step) {
   check(*slot, share);
   if (!status_.ok() || share.size == Bytes{}) return true;
   if (!at_once_ && !is_there(*slot, share.offset.value + share.size.value, share.from)) return in_vain(share);
-  const std::byte* const said = slot->place_for(share.given.value);
+  const std::byte* const said = slot->place_for(share.given.said);
   const std::uint64_t most = at_once_ ? kLanePart.value : share.size.value;
   for (std::uint64_t done = 0; done < share.size.value;) {
     const std::uint64_t part = std::min(most, share.size.value - done);
@@ -176,7 +177,7 @@ bool SharedCall::in_vain(const Share& share) {
   // What it said before it went counts: it is looked for once more.
   const LaneSlot* const slot = lane_->hear(from, call_, share.round);
   if (slot != nullptr) {
-    const bool is_other = slot->gave_up != 0 || slot->bytes != share.given.value;  // which tells more
+    const bool is_other = slot->gave_up != 0 || slot->bytes != share.given;  // which tells more
     if (is_other || slot->ready.load(std::memory_order_acquire) >= share.offset.value + share.size.value) return false;
   }
   give_up(vain, vain.code() == IST_ERR_PEER_LEFT ? lane_->to_world(from) : lane_->engine().rank());

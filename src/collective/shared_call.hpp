@@ -39,18 +39,19 @@ class SharedCall {
   int size() const { return lane_->size(); }
   bool commutative() const { return combiner_.commutative; }
 
-  // So many bytes from there. `readers`: a rank, SharedLane::kEverybody, or SharedLane::kThoseBehind.
-  void say(int round, const std::byte* from, Bytes size, int readers) {
+  // So many bytes, all of these or some of all. `readers`: a rank, SharedLane::kEverybody, or SharedLane::kThoseBehind.
+  void say(int round, const std::byte* from, Bytes size, int readers) { say(round, from, all_of(size), readers); }
+  void say(int round, const std::byte* from, const LaneBytes& size, int readers) {
     const SharedLane::Turn turn = lane_->take_turn(call_, round, std::max(readers, SharedLane::kEverybody));
     if (at_once_ && status_.ok() && lane_->is_free(turn) && nobody_left()) [[likely]]
       return lane_->say(turn, from, size, 0, true);
     say_step(turn, round, from, size, readers);
   }
-  // Of the `given` bytes that a rank says in that round, so many from `offset` on. Its own are there, too, once it has said them.
+  // Of the bytes `given` that a rank says in that round, so many from `offset` on. Its own are there, too, once it has said them.
   struct Share {
     int from = 0;
     int round = 0;
-    Bytes given;
+    LaneBytes given;
     Bytes offset;
     Bytes size;
   };
@@ -105,7 +106,7 @@ class SharedCall {
     SharedLane::Turn turn;
     int readers;
   };
-  Share own(Bytes size) const { return {rank(), 0, size, {}, size}; }
+  Share own(Bytes size) const { return {rank(), 0, all_of(size), {}, size}; }
   bool nobody_left() const { return lane_->engine().parts().board.changes() == 0; }
   // Of a call that is done at once: where the share is, if that rank says it soon, all of it at once and as it should. Null: a step finds out
   // more.
@@ -113,12 +114,12 @@ class SharedCall {
     if (!at_once_ || !status_.ok()) [[unlikely]]
       return nullptr;
     const LaneSlot* const slot = lane_->hear_soon(share.from, call_, share.round);
-    if (slot == nullptr || slot->gave_up != 0 || slot->bytes != share.given.value ||
+    if (slot == nullptr || slot->gave_up != 0 || slot->bytes != share.given ||
         slot->ready.load(std::memory_order_acquire) < share.offset.value + share.size.value) [[unlikely]]
       return nullptr;
-    return slot->place_for(share.given.value) + share.offset.value;
+    return slot->place_for(share.given.said) + share.offset.value;
   }
-  void say_step(const SharedLane::Turn& turn, int round, const std::byte* from, Bytes size, int readers);
+  void say_step(const SharedLane::Turn& turn, int round, const std::byte* from, const LaneBytes& size, int readers);
   void add(const Step& step);
   void give_up(const Status& why, Rank about);
   bool step(const Step& step);

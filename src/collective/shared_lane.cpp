@@ -54,10 +54,10 @@ void SharedLane::note(std::uint64_t call, const Note& mine) {
   note.call.store(marked(call), std::memory_order_release);
 }
 
-void SharedLane::say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up, bool at_once) {
+void SharedLane::say(const Turn& turn, const std::byte* bytes, const LaneBytes& size, std::uint32_t gave_up, bool at_once) {
   // Another thread of this rank may receive what another rank sent because of this word, and that order goes through the other process.
   precedes(&engine_);
-  write(turn, bytes, size, gave_up, handing_[at_once ? 0 : 1]);
+  write(turn, bytes, size, gave_up, this->size() == 2 ? &handing_[at_once ? 0 : 1] : nullptr);
   for (const Link* sleeper : sleepers_) sleeper->ring();
 }
 

@@ -47,7 +47,7 @@ class SharedLane : public LaneTurns {
     return LaneTurns::idle([this](int rank) { return is_gone(rank); });
   }
   // Writes it, and wakes those that may sleep. at_once: without the engine's lock, by who makes the communicator's calls.
-  void say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up, bool at_once);
+  void say(const Turn& turn, const std::byte* bytes, const LaneBytes& size, std::uint32_t gave_up, bool at_once);
 
   // As hear(), of what is said soon; null: not yet.
   const LaneSlot* hear_soon(int from, std::uint64_t call, int round) {
@@ -88,9 +88,10 @@ class SharedLane : public LaneTurns {
   Engine& engine_;
   std::shared_ptr<const Group> group_;
   int brief_looks_;
-  std::vector<Link*> sleepers_;         // to those of the others who may sleep
-  unsigned calls_ = 0;                  // done at once
-  std::array<HandingCopy, 2> handing_;  // of what is said at once, and of the rest
+  std::vector<Link*> sleepers_;  // to those of the others who may sleep
+  unsigned calls_ = 0;           // done at once
+  // Of two ranks: of what is said at once, and of the rest. What goes past the caches several would have to wait for.
+  std::array<HandingCopy, 2> handing_;
 };
 
 // The lanes of one rank, which its communicators have in turn.

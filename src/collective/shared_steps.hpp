@@ -14,7 +14,7 @@
 
 namespace ist::shared {
 
-inline SharedCall::Share whole(int from, Bytes size) { return {from, 0, size, {}, size}; }
+inline SharedCall::Share whole(int from, Bytes size) { return {from, 0, all_of(size), {}, size}; }
 
 // Whose input is combined first.
 inline int first_of(const SharedCall& call) { return call.commutative() ? 0 : call.size() - 1; }
@@ -53,14 +53,16 @@ void fold_all(SharedCall& call, const std::byte* own, std::byte* into, Bytes siz
 // What a rank says of a vector of parts, one for each rank: all but its own one, where what is left is in one piece.
 struct Said {
   Bytes start;
-  Bytes size;
+  LaneBytes size;
 };
 inline Said said_by(int rank, const Division& layout) {
-  const Bytes all = layout.total();
-  if (rank == 0) return {layout.elements(0).bytes(), Bytes{all.value - layout.elements(0).bytes().value}};
-  if (rank == layout.ranks() - 1) return {Bytes{}, layout.place(rank)};
+  const LaneBytes all = all_of(layout.total());
+  const auto own = static_cast<std::uint32_t>(layout.elements(rank).bytes().value);
+  if (rank == 0) return {layout.elements(0).bytes(), {all.said - own, all.in_all}};
+  if (rank == layout.ranks() - 1) return {Bytes{}, {all.said - own, all.in_all}};
   return {Bytes{}, all};
 }
+// `part`: not that rank's own, but of a call that has failed.
 inline SharedCall::Share part_of(int from, int part, const Division& layout) {
   const Said said = said_by(from, layout);
   return {from, 0, said.size, Bytes{layout.place(part).value - said.start.value}, layout.elements(part).bytes()};
@@ -99,8 +101,10 @@ inline void reduce(SharedCall& call, const std::byte* send, std::byte* recv, Byt
 
 // own: this rank's part. own_too: that is not yet in its place.
 inline void allgather(SharedCall& call, const std::byte* own, std::byte* recv, const Division& layout, bool own_too) {
-  call.say(0, own, layout.elements(call.rank()).bytes(), SharedLane::kEverybody);
-  for (int distance = own_too ? 0 : 1; distance < call.size(); ++distance) {
+  const Bytes size = layout.elements(call.rank()).bytes();
+  call.say(0, own, size, SharedLane::kEverybody);
+  if (own_too) call.copy_own(recv + layout.place(call.rank()).value, own, size);
+  for (int distance = 1; distance < call.size(); ++distance) {
     const int from = after(call, distance);
     call.copy(recv + layout.place(from).value, whole(from, layout.elements(from).bytes()));
   }

@@ -68,6 +68,19 @@ TEST(Uneven, BothSidesOfAnAllreduceHearTheSame) {
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
+// What one rank says of twice as much is as long as all that the other one has.
+TEST(Uneven, TwiceAsMuchOnOneRankIsToldToBoth) {
+  std::vector<double> in(2000, 1);
+  std::vector<double> out(2000, -1);
+  for (const int few : {600, 1000})
+    for (const int first : {0, 1}) {
+      const int64_t mine = rank() == first ? few : 2 * few;
+      expect_uneven(ist_allreduce(ist_host(in.data()), ist_host(out.data()), mine, IST_DOUBLE, IST_SUM, comm()),
+                    "ist_allreduce", 8 * mine);
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+    }
+}
+
 // One rank writes where all read, or sends a message, and the other sends the half of a vector, or asks first: whichever it is, neither waits for
 // ever.
 TEST(Uneven, CountsSoDifferentThatRanksGoDifferentWaysAreToldToBoth) {

@@ -2,7 +2,8 @@
 // into memory where that is quicker.
 //
 // Who calls this : copy_across() and move_across() whoever copies what another process has written or will read: paths, engine, collective
-//                  calls, puts and gets, layouts and halos. A HandingCopy of its own whoever fills the room of a pair's slots, or the slots of its ring.
+//                  calls, puts and gets, layouts and halos. A HandingCopy of its own whoever fills the room of a pair's slots, or the slots of its ring,
+//                  or of two ranks the slots of its lane.
 // Threads        : the writer's; a reader in another process is told by whatever release follows.
 // Ownership      : none.
 // Errors         : none.

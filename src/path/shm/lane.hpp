@@ -27,10 +27,20 @@ inline constexpr Bytes kLaneRoom = kibibytes(64);
 // What is longer is shown part by part, so that its readers copy while it is written.
 inline constexpr Bytes kLanePart = kibibytes(8);
 
+// How many bytes a rank says, and how many there are in all by its own count: it need not say those that nobody else wants.
+struct LaneBytes {
+  std::uint32_t said = 0;
+  std::uint32_t in_all = 0;
+  bool operator==(const LaneBytes&) const = default;
+};
+inline LaneBytes all_of(Bytes size) {
+  return {static_cast<std::uint32_t>(size.value), static_cast<std::uint32_t>(size.value)};
+}
+
 struct alignas(64) LaneSlot {
   std::atomic<std::uint64_t> stamp;  // of call and round; 0: nothing yet
   std::uint64_t done;                // this rank needs nothing more of calls before
-  std::uint64_t bytes;               // that it gives, by its own count
+  LaneBytes bytes;                   // that it gives
   std::uint32_t gave_up;             // 0: it did not; else why, and because of whom
   std::atomic<std::uint32_t> ready;  // so many of them are there
   std::byte few[32];                 // what is no longer lies here, in the line of the stamp
@@ -56,16 +66,22 @@ struct Lane {
   alignas(64) LaneNote notes[kLaneNotes];
 };
 
-// The owner's side. Nobody reads the slot any more. Guard STAMP_LAST: all that is said is there when the stamp is, also what goes past the
+// The owner's side, by the copy of its one reader, or through the caches. Nobody reads the slot any more. Guard STAMP_LAST: all that is said is there when the stamp is, also what goes past the
 // caches, behind which HandingCopy has a fence.
 struct LaneSaid {
   std::uint64_t stamp = 0;
   std::uint64_t done = 0;
-  std::uint64_t bytes = 0;
+  LaneBytes bytes;
   std::uint32_t gave_up = 0;
 };
-inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes, HandingCopy& handing) {
-  const std::size_t size = what.gave_up != 0 ? 0 : what.bytes;
+inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes, HandingCopy* handing) {
+  const auto copy = [handing](std::byte* to, const std::byte* from, std::size_t size) {
+    if (handing != nullptr)
+      handing->copy(to, from, size);
+    else
+      copy_across(to, from, size);
+  };
+  const std::size_t size = what.gave_up != 0 ? 0 : what.bytes.said;
   const std::size_t first = size <= 2 * kLanePart.value ? size : kLanePart.value;
   std::byte* const place = slot.place_for(size);
   slot.done = what.done;
@@ -74,13 +90,13 @@ inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes, Ha
   if (first == sizeof(std::uint64_t)) {
     std::memcpy(place, bytes, sizeof(std::uint64_t));
   } else if (first > 0) {
-    handing.copy(place, bytes, first);
+    copy(place, bytes, first);
   }
   slot.ready.store(static_cast<std::uint32_t>(first), std::memory_order_relaxed);
   slot.stamp.store(what.stamp, std::memory_order_release);
   for (std::size_t there = first; there < size;) {
     const std::size_t part = size - there < kLanePart.value ? size - there : kLanePart.value;
-    handing.copy(place + there, bytes + there, part);
+    copy(place + there, bytes + there, part);
     there += part;
     slot.ready.store(static_cast<std::uint32_t>(there), std::memory_order_release);
   }

@@ -104,9 +104,9 @@ class LaneTurns {
       if (needs(reader)) return false;
     return true;
   }
-  // gave_up: as in a slot. Then there are no bytes. `handing`: one for each of those that may write at the same time.
-  void write(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up, HandingCopy& handing) {
-    ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size.value, gave_up}, bytes, handing);
+  // gave_up: as in a slot. Then there are no bytes. `handing`: one for each of those that may write at the same time, or null.
+  void write(const Turn& turn, const std::byte* bytes, const LaneBytes& size, std::uint32_t gave_up, HandingCopy* handing) {
+    ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size, gave_up}, bytes, handing);
     own_[turn.slot].over.fetch_add(1, std::memory_order_release);  // guards ADDED, COUNT_LAST
   }
   // Nothing, now and for good. What was there before stays, and whoever reads that may not be among this one's readers: from now on the slot
