@@ -14,6 +14,8 @@ using namespace collective_test;
 
 using Words = std::vector<std::uint64_t>;
 
+constexpr std::size_t kPairs[] = {1, 2, 3, 40, 500, 1000, 2000, 4096, 5000};
+
 // The linear function a t + b after another one: associative, and no two orders give the same.
 void apply(const void* with, void* into, std::int64_t count, ist_type /*type*/, void* /*user*/) {
   const auto* outer = static_cast<const std::uint64_t*>(with);
@@ -52,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Each, InPlace, testing::Values(Form::blocking, Form::no
 
 TEST_P(InPlace, EveryRanksInputIsInTheResultInItsOrder) {
   const auto ranks = static_cast<std::size_t>(size());
-  for (const std::size_t pairs : {1, 2, 3, 40, 500, 1000, 2000, 4096, 5000})
+  for (const std::size_t pairs : kPairs)
     for (const bool in_order : {true, false}) {
       SCOPED_TRACE(std::to_string(pairs) + (in_order ? " in order" : " in sum"));
       const ist_type type = in_order ? IST_INT64_INT64 : IST_UINT64;
