@@ -66,6 +66,8 @@ class Count {
   }
   bool beside_gpus() const { return machine_.beside_gpus; }
   bool are_few() const { return bytes_ <= machine_.few_of_two && !beside_gpus(); }
+  // Of two ranks whose buffers are on the host: none says what it keeps, and each combines what the other one says where it lies.
+  bool are_two() const { return ranks_ == 2 && !beside_gpus(); }
   // From one to the other of two ranks, or once each way: a message does without what a round tells everybody.
   void between_two() {
     if (ranks_ == 2) price_.add("what a message between two does without", machine_.post);
@@ -180,25 +182,22 @@ void shared_reduction(Count<Price> cost) {
   cost.combining(others * cost.bytes());
 }
 
-// The root of two combines what the other one says where it lies.
 template <class Price>
 void shared_reduce(Count<Price> cost) {
-  if (cost.ranks() > 2 || cost.beside_gpus()) {
+  if (!cost.are_two()) {
     cost.between_two();
-    shared_reduction(cost);
-  } else {
-    cost.round(cost.bytes(), 1, 0);
-    cost.combining(cost.bytes());
+    return shared_reduction(cost);
   }
+  cost.round(cost.bytes(), 1, 0);
+  cost.combining(cost.bytes());
 }
 
-// Each combines a part, and says that. Two do not say what they keep, and combine what the other one says where it lies.
+// Each combines a part, and says that.
 template <class Price>
 void shared_parts(Count<Price> cost) {
   const double others = cost.ranks() - 1;
-  const bool two = others == 1 && !cost.beside_gpus();
   cost.says(cost.bytes());
-  cost.round(two ? cost.share() : cost.bytes(), others, two ? 0 : cost.bytes());
+  cost.round(cost.are_two() ? cost.share() : cost.bytes(), others, cost.are_two() ? 0 : cost.bytes());
   cost.combining(others * cost.share());
   cost.round(cost.share(), others, others * cost.share());
 }

@@ -59,7 +59,7 @@ struct CollectiveProfile {
   // in 187; an allgather of 1 MiB from each in 28, of 64 MiB in 270.)
   double gpu_alpha = 12.5e-6;
   double gpu_beta = 0.0026e-9;
-  // No measured number. Bytes up to which one of two ranks says to the other what it has in memory that both see, and by no message, since calls
+  // No measured number. Bytes up to which two ranks broadcast, exchange and scatter reductions in memory that both see, and by no message, since calls
   // there have a short way for host memory. (Two processors of an AMD EPYC, Zen 3, 2026-11-28, broadcasts of 4 KiB with a barrier after each 1.6 to
   // 1.9 us, by a message 1.4 to 1.6, and one after the other 1.5 and 4.5 to 5.4; of 8 KiB with a barrier 3.5 to 3.9 and 1.7 to 2.1.)
   double few_of_two = 4096;

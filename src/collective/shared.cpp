@@ -21,7 +21,7 @@ void fold_own_part(Plan& plan, SharedCall& call, const std::byte* vector, std::b
       own = aside;
     }
   }
-  shared::fold_all(call, own, into, size, [&](int from) { return shared::part_of(from, rank, parts); });
+  shared::fold(call, {0, plan.size() - 1, own, into, size}, [&](int from) { return shared::part_of(from, rank, parts); });
 }
 
 }  // namespace
@@ -74,13 +74,15 @@ void shared_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, con
   plan.end_shared();
 }
 
-// Every rank's own input lies in its slot before its result is written over it.
 void shared_scan(Plan& plan, const ReductionData& data, bool exclusive) {
   SharedCall& call = plan.share();
   const Bytes size = data.elements.bytes();
-  call.say(0, plan.shared_input(data.send).address(), size, SharedLane::kThoseBehind);
+  const std::byte* const input = plan.shared_input(data.send).address();
+  call.say(0, input, size, SharedLane::kThoseBehind);
   const int last = plan.rank() - (exclusive ? 1 : 0);
-  if (last >= 0) shared::fold(call, plan.shared_output(data.recv).address(), 0, last, shared::whole(0, size));
+  if (last >= 0)
+    shared::fold(call, {0, last, input, plan.shared_output(data.recv).address(), size},
+                 [size](int from) { return shared::whole(from, size); });
   plan.end_shared();
 }
 

@@ -19,33 +19,28 @@ inline SharedCall::Share whole(int from, Bytes size) { return {from, 0, all_of(s
 // Whose input is combined first.
 inline int first_of(const SharedCall& call) { return call.commutative() ? 0 : call.size() - 1; }
 
-// Of what the ranks `first` to `last` said.
-inline void fold(SharedCall& call, std::byte* into, int first, int last, const SharedCall::Share& what) {
-  for (int i = 0; i <= last - first; ++i) {
-    SharedCall::Share share = what;
-    share.from = call.commutative() ? first + i : last - i;
-    if (i == 0) {
-      call.copy(into, share);
-    } else {
-      call.combine(into, share);
-    }
-  }
-}
-
-// Of all ranks; `own`, what this one has, is where the result comes if it is the first one's, and else anywhere, or there and said, too.
-// `share_of`, Share(int): what that rank said of it.
+// What the ranks `first` to `last` have, combined. `own`, what this one has: where the result comes if it is the first one, and else anywhere, or
+// there and said, too.
+struct Folded {
+  int first;
+  int last;
+  const std::byte* own;
+  std::byte* into;
+  Bytes size;
+};
+// share_of: Share(int), what that rank said of it.
 template <class ShareOf>
-void fold_all(SharedCall& call, const std::byte* own, std::byte* into, Bytes size, const ShareOf& share_of) {
-  for (int i = 0; i < call.size(); ++i) {
-    const int from = call.commutative() ? i : call.size() - 1 - i;
-    const bool has_it = from == call.rank() && (i == 0 || own != into);
+void fold(SharedCall& call, const Folded& what, const ShareOf& share_of) {
+  for (int i = 0; i <= what.last - what.first; ++i) {
+    const int from = call.commutative() ? what.first + i : what.last - i;
+    const bool has_it = from == call.rank() && (i == 0 || what.own != what.into);
     if (i == 0) {
-      if (!has_it) call.copy(into, share_of(from));
-      if (has_it && own != into) call.copy_own(into, own, size);
+      if (!has_it) call.copy(what.into, share_of(from));
+      if (has_it && what.own != what.into) call.copy_own(what.into, what.own, what.size);
     } else if (has_it) {
-      call.combine_own(into, own, size);
+      call.combine_own(what.into, what.own, what.size);
     } else {
-      call.combine(into, share_of(from));
+      call.combine(what.into, share_of(from));
     }
   }
 }
@@ -96,7 +91,7 @@ inline void bcast(SharedCall& call, std::byte* buffer, Bytes size, int root) {
 inline void reduce(SharedCall& call, const std::byte* send, std::byte* recv, Bytes size, int root) {
   const bool wants = root == SharedLane::kEverybody || call.rank() == root;
   if (call.rank() != root || (send == recv && call.rank() != first_of(call))) call.say(0, send, size, root);
-  if (wants) fold_all(call, send, recv, size, [size](int from) { return whole(from, size); });
+  if (wants) fold(call, {0, call.size() - 1, send, recv, size}, [size](int from) { return whole(from, size); });
 }
 
 // own: this rank's part. own_too: that is not yet in its place.

@@ -66,8 +66,8 @@ struct Lane {
   alignas(64) LaneNote notes[kLaneNotes];
 };
 
-// The owner's side, by the copy of its one reader, or through the caches. Nobody reads the slot any more. Guard STAMP_LAST: all that is said is there when the stamp is, also what goes past the
-// caches, behind which HandingCopy has a fence.
+// The owner's side. Nobody reads the slot any more. Guard STAMP_LAST: all that is said is there when the stamp is, also what goes past the
+// caches, behind which HandingCopy has a fence. `handing`: what copies; null: all goes through the caches.
 struct LaneSaid {
   std::uint64_t stamp = 0;
   std::uint64_t done = 0;
