@@ -20,6 +20,7 @@ unshuffled=(env)
 images=${ISTHMUS_CUDA_IMAGES:-}
 failed=()
 unbuilt=()  # folders
+ahead=0     # the process that does something ahead
 times=()
 steps=()
 
@@ -48,6 +49,28 @@ print(json.dumps({"machine": facts["machine"], "commit": facts["commit"],
     "$1" "[$(IFS=,; echo "${steps[*]}")]" >"build/tests-$1.json"
 }
 
+# Tests of ranks wait for each other half of the time: what a later step does can be done beside them, by what they leave of the
+# processors. It has a group of processes of its own, which ends with this script.
+ahead() {  # ahead COMMAND...
+  if ! command -v renice >/dev/null; then return; fi
+  set -m
+  (renice -n 19 "$BASHPID" && "$@") >/dev/null 2>&1 &
+  ahead=$!
+  set +m
+}
+await_ahead() {
+  if [ "$ahead" = 0 ]; then return; fi
+  wait "$ahead"
+  ahead=0
+}
+trap 'if [ "$ahead" != 0 ]; then kill -- "-$ahead" 2>/dev/null; fi' EXIT
+rm -f build*/done-ahead
+
+builds_ahead() {
+  build tsan-threads ranks_threads && touch build-tsan-threads/done-ahead
+  build coverage && touch build-coverage/done-ahead
+}
+
 build() {  # build PRESET [TARGETS...]
   local preset=$1
   shift
@@ -56,6 +79,11 @@ build() {  # build PRESET [TARGETS...]
   local folder=build-$preset
   if [ "$preset" = release ]; then folder=build; fi
   mkdir -p "$folder"
+  if [ -e "$folder/done-ahead" ]; then
+    rm "$folder/done-ahead"
+    echo "done already, beside the tests before"
+    return
+  fi
   # Threads of ranks have host memory.
   local own=()
   if [ "$preset" = tsan-threads ]; then own=(-DISTHMUS_CUDA=OFF); fi
@@ -102,6 +130,15 @@ coverage() {
   return $status
 }
 
+checks_ahead() {
+  rm -f build/checks.passed
+  tools/check_all.sh build >build/checks.out 2>&1 && mv build/checks.out build/checks.passed
+}
+checks() {
+  await_ahead
+  if [ -e build/checks.passed ]; then cat build/checks.passed; else tools/check_all.sh build; fi
+}
+
 quick() {
   local python_targets=()
   if [ $python = ON ]; then python_targets=(isthmus_python); else echo "Python parts: left out (no nanobind in .venv)"; fi
@@ -109,12 +146,17 @@ quick() {
   if [ -n "${ISTHMUS_TEST_LONG:-}" ]; then not_optimised=counted; fi
   step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit \
     "${python_targets[@]}"
-  if [ ${#failed[@]} = 0 ]; then images=$PWD/build; fi
+  if [ ${#failed[@]} = 0 ]; then
+    images=$PWD/build
+    ahead builds_ahead
+  fi
   step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE "$not_optimised"
+  step "what was not compiled beside them" await_ahead
   threads_of_ranks
   step "build, counting lines" build coverage
+  ahead checks_ahead
   step "tests, counting lines" coverage
-  step "checks of the sources" tools/check_all.sh build
+  step "checks of the sources" checks
 }
 
 sanitized() {  # sanitized PRESET
