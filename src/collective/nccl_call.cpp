@@ -42,6 +42,15 @@ bool NcclCall::buffers_fit(int& device) const {
   return device >= 0;
 }
 
+// Does the result tell in which order NCCL combines? Then whether it does must not follow from what streams hold at the time of the call. Two
+// ranks have one order; of minima and maxima NaN tells, with any number of ranks.
+bool NcclCall::order_shows() const {
+  const bool floats = work_.type == nccl::Type::float16 || work_.type == nccl::Type::bfloat16 ||
+                      work_.type == nccl::Type::float32 || work_.type == nccl::Type::float64;
+  const bool either = work_.operation == nccl::Operation::sum || work_.operation == nccl::Operation::product;
+  return floats && team_->twin().machine().fixed_order != 0 && (votes_.size() > 2 || !either);
+}
+
 // No means no more than that: this call goes by messages.
 NcclCall::Vote NcclCall::cast(const Status& so_far) {
   Vote vote;
@@ -57,7 +66,8 @@ NcclCall::Vote NcclCall::cast(const Status& so_far) {
     if (!team_->broken().ok()) return vote;
   }
   Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
-  if (!guests.may_launch(own.get()) || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr)) return vote;
+  if (!guests.may_launch(own.get(), order_shows()) || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr))
+    return vote;
   if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
     const auto id = team_->make_id();
     if (!id.ok()) {

@@ -74,6 +74,7 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
 
   Vote cast(const Status& so_far);
   bool buffers_fit(int& device) const;
+  bool order_shows() const;
   static Piece place_of(Vote& vote) { return host_piece(&vote, Bytes{sizeof vote}); }
   Schedule::StepId act(Schedule& schedule, Step step, std::initializer_list<Schedule::StepId> needs);
 

@@ -142,12 +142,12 @@ bool CudaKind::over_but_for(const GuestStream* own) {
 }
 
 // What lies in the stream itself is no risk: all ranks launch it in the same order, and wait for nothing that comes later.
-bool CudaKind::may_launch(const GuestStream* own) {
+bool CudaKind::may_launch(const GuestStream* own, bool always) {
   CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
   if (api_.cuModuleGetLoadingMode != nullptr && api_.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
       mode == CU_MODULE_EAGER_LOADING)
     return true;
-  return quiet_.over_but_for(own);
+  return !(always && quiet_.streams_used()) && quiet_.over_but_for(own);
 }
 
 // The runtime API, which such libraries use, knows the primary context of each device and no other.

@@ -41,6 +41,11 @@ void CudaQuiet::use_streams() {
   streams_used_ = true;
 }
 
+bool CudaQuiet::streams_used() {
+  const std::lock_guard lock(mutex_);
+  return streams_used_;
+}
+
 bool CudaQuiet::settled() {
   const std::lock_guard lock(mutex_);
   return setups_ == 0;

@@ -61,6 +61,7 @@ class CudaQuiet {
   std::shared_ptr<void> begin_setup();
   // From now on they may; first of all once settled(): nobody sets himself up any more.
   void use_streams();
+  bool streams_used();
   bool settled();
   // Is all over that was put into streams as it is? Another thread may put in more at once.
   bool over();
