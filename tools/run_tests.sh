@@ -64,7 +64,25 @@ await_ahead() {
   ahead=0
 }
 trap 'if [ "$ahead" != 0 ]; then kill -- "-$ahead" 2>/dev/null; fi' EXIT
-rm -f build*/done-ahead
+rm -f build*/done-ahead build/aside-*
+# keep NAME COMMAND... does it in what was begun ahead, and kept NAME COMMAND... tells what came of it, or does it now.
+keep() {
+  local name=$1
+  shift
+  "$@" >"build/aside-$name.out" 2>&1
+  echo $? >"build/aside-$name.status"
+}
+kept() {
+  local name=$1
+  shift
+  await_ahead
+  if [ ! -e "build/aside-$name.status" ]; then
+    "$@"
+    return
+  fi
+  cat "build/aside-$name.out"
+  return "$(cat "build/aside-$name.status")"
+}
 
 builds_ahead() {
   build tsan-threads ranks_threads && touch build-tsan-threads/done-ahead
@@ -123,20 +141,17 @@ run() {  # run FOLDER [ctest options...]
 
 coverage() {
   find build-coverage -name '*.gcda' -delete
-  run build-coverage -LE 'outside|once'
+  run build-coverage -LE 'outside|once|beside'
   local status=$?
   if [[ " ${unbuilt[*]} " == *" build-coverage "* ]]; then return $status; fi
   tools/coverage.sh build-coverage || status=1
   return $status
 }
 
-checks_ahead() {
-  rm -f build/checks.passed
-  tools/check_all.sh build >build/checks.out 2>&1 && mv build/checks.out build/checks.passed
-}
-checks() {
-  await_ahead
-  if [ -e build/checks.passed ]; then cat build/checks.passed; else tools/check_all.sh build; fi
+# What neither hurries nor is hurried: tests with that label have no clock, and are the same in every build.
+patient() {
+  keep checks tools/check_all.sh build
+  keep tests run build -L beside -LE "$1"
 }
 
 quick() {
@@ -150,13 +165,15 @@ quick() {
     images=$PWD/build
     ahead builds_ahead
   fi
-  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE "$not_optimised"
+  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' \
+    -LE "$not_optimised|beside"
   step "what was not compiled beside them" await_ahead
   threads_of_ranks
   step "build, counting lines" build coverage
-  ahead checks_ahead
+  ahead patient "$not_optimised"
   step "tests, counting lines" coverage
-  step "checks of the sources" checks
+  step "checks of the sources" kept checks tools/check_all.sh build
+  step "tests, beside those: models, installations, Python alone" kept tests run build -L beside -LE "$not_optimised"
 }
 
 sanitized() {  # sanitized PRESET

@@ -5,17 +5,17 @@
  * What a call sends and what it receives must not overlap, but for IST_IN_PLACE (IST_ERR_ARGUMENT), nor parts that are received.
  * Order of a reduction: follows from operation, type, count and number of ranks alone, whoever is the root; never from timing, kinds of memory, devices,
  * settings or how the communicator was made: the same inputs give the same bits, and all ranks get the same ones. (The bits inside of a
- * NaN may differ; what NCCL carries is combined in an order of its own, and whether it carries a call can follow from what streams hold.)
+ * NaN may differ; what NCCL carries is combined in an order of its own; docs/collectives.md says when it does.)
  * Streams: as for messages: the work that a buffer's queue holds when the call is made is waited for; when the call returns,
  * or its request is complete, the result is there and the buffers may be used again.
- * Nonblocking forms: give a request for ist_wait, ist_test and the others. They advance inside any call of the library, and several may be
- * under way, if every rank starts them in the same order. ist_cancel() gives up this rank's part alone: its request is complete, and its
+ * Nonblocking forms: give a request for ist_wait, ist_test and the others. They advance inside any call of the library on their world (of those that
+ * only start something, inside every 64th), and several may be under way, if every rank starts them in the same order. ist_cancel() gives up this rank's part alone: its request is complete, and its
  * buffers are free, as soon as no other rank is at work on them; it takes back nothing. Those that need something of this rank get
  * IST_ERR_PENDING, in rare cases IST_ERR_DEVICE where they had begun to fetch it, and a text that names it. The next call works.
  * Errors: what one rank cannot do (a buffer that is none, no memory) is its own error, and IST_ERR_* of the same number on
  * those that depend on it, whose text names that rank. A rank that left or died is an error on all that need it. Counts that
  * differ where they must not are IST_ERR_TRUNCATE where a message shows it; counts so different that another algorithm belongs
- * to each, like calls of different kinds, may wait for each other for ever, as in MPI. */
+ * to each, like calls of different kinds, are the same or IST_ERR_ARGUMENT between ranks of one host, and may wait for ever between hosts. */
 #ifndef ISTHMUS_COLLECTIVE_H
 #define ISTHMUS_COLLECTIVE_H
 

@@ -280,7 +280,7 @@ IST_API int ist_iprepare(ist_buffer buffer, int64_t count, ist_type type, int pe
 /* Gives up a receive that no message has matched, a send that no receive has, or this rank's part in a collective call (collective.h): it still
  * has to be waited for, which takes only who is at work on its buffers, and its status says IST_CANCELLED. A receive that met the send before has it all, or IST_ERR_DEVICE. */
 IST_API int ist_cancel(ist_request request);
-/* The operation goes on; its buffer stays the library's until it completes, which nobody will be told. */
+/* The operation goes on; its buffer stays the library's until it completes, which nobody will be told. Of the null request, as of a send that was complete at once, this and ist_cancel do nothing. */
 IST_API int ist_request_free(ist_request* request);
 
 /* Persistent requests: made once, started as often as wanted, one start at a time. Waiting and testing leave the handle valid

@@ -10,8 +10,6 @@ namespace {
 
 // Whole vectors of all ranks are kept in memory at once up to this size.
 constexpr double kMostKept = 64 << 10;
-// Of two ranks beside GPUs an allreduce takes longer than a message each way up to so many bytes.
-constexpr double kFewByGpus = 512;
 
 // What a price is made of: a call's numbers, and where its terms go, a Sum or a Bill.
 template <class Price>
@@ -65,9 +63,9 @@ class Count {
     price_.add("bytes in and out", (in + out) * machine_.beta / 2);
   }
   bool beside_gpus() const { return machine_.beside_gpus; }
-  bool are_few() const { return bytes_ <= machine_.few_of_two && !beside_gpus(); }
-  // Of two ranks whose buffers are on the host: none says what it keeps, and each combines what the other one says where it lies.
-  bool are_two() const { return ranks_ == 2 && !beside_gpus(); }
+  bool are_few() const { return bytes_ <= machine_.few_of_two; }
+  // None says what it keeps, and each combines what the other one says where it lies.
+  bool are_two() const { return ranks_ == 2; }
   // From one to the other of two ranks, or once each way: a message does without what a round tells everybody.
   void between_two() {
     if (ranks_ == 2) price_.add("what a message between two does without", machine_.post);
@@ -171,7 +169,7 @@ void direct_alltoall(Count<Price> cost) {
 
 template <class Price>
 void shared_bcast(Count<Price> cost) {
-  if (!cost.are_few()) cost.between_two();
+  if (!cost.are_few() || cost.beside_gpus()) cost.between_two();
   cost.round(cost.bytes(), 1, cost.bytes());
 }
 
@@ -242,10 +240,7 @@ void each_reduce(const Offer& offer) {
 
 template <class Offer>
 void each_allreduce(bool commutative, const Offer& offer) {
-  offer(Algorithm::shared, [](auto cost) {
-    if (cost.beside_gpus() && cost.bytes() <= kFewByGpus) cost.between_two();
-    shared_reduction(cost);
-  });
+  offer(Algorithm::shared, [](auto cost) { shared_reduction(cost); });
   offer(Algorithm::shared_parts, [](auto cost) { shared_parts(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_allreduce(cost); });
   offer(Algorithm::recursive_doubling, [](auto cost) { recursive_doubling(cost); });

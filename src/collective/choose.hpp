@@ -70,8 +70,11 @@ struct CollectiveProfile {
   double fixed_order = 1;
 };
 
-// Where a rank has a GPU. As shared_up_to: longer buffers may be on GPUs, and go better from one to the other. And of two ranks what one message
-// carries goes by that, however short it is (broadcasts of 8 B between two H200: 10 to 16 us, and 18 in shared memory; docs/measured/).
+// Where a rank has a GPU. As shared_up_to: longer buffers may be on GPUs, and go better from one to the other. And what one of two ranks tells the
+// other goes by a message, however short it is (broadcasts of 8 B between two H200: 10 to 16 us, and 18 in shared memory; docs/measured/). Other
+// calls take what they take without GPUs (two ranks that share an H200, by messages and so: host memory of 8 B, reduce 0.41 to 0.64 and 0.34 to
+// 0.40 us, allreduce 0.57 to 0.72 and 0.41, alltoall 0.63 to 0.78 and 0.34; the GPU's, allreduce of 8 B 28 to 29 and 29 to 30, of 16 KiB 54 to 56
+// and 35 to 36; 8fc605ad, 2026-11-28, by hand).
 inline constexpr double kSharedUpToByGpus = 16 << 10;
 inline CollectiveProfile by_gpus(CollectiveProfile machine) {
   machine.shared_up_to = std::min(machine.shared_up_to, kSharedUpToByGpus);

@@ -149,8 +149,8 @@ class Numbers {
 // a time of what a rank says to all (8 KiB), what is announced (16 KiB), where arithmetic
 // stays on the device, and chunks, of whole vectors and of a rank's part.
 inline const std::vector<std::size_t>& counts() {
-  static const std::vector<std::size_t> all{0,    1,    3,    4,    7,    27,    28,    256,   257,   1023,   1024,
-                                            1025, 2048, 2049, 8192, 8193, 16384, 16385, 65536, 65537, 131073, 200003};
+  static const std::vector<std::size_t> all{0,    1,    3,    4,    7,    27,   28,    256,   257,   512,   513,    1023,
+                                            1024, 1025, 2048, 2049, 8192, 8193, 16384, 16385, 65536, 65537, 131073, 200003};
   return all;
 }
 

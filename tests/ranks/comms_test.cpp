@@ -181,6 +181,10 @@ TEST(Comms, ErrorsNameTheCommunicator) {
   EXPECT_EQ(IST_ERR_TRUNCATE, ist_recv(ist_host(&value), 1, IST_INT, IST_ANY_SOURCE, 0, part, IST_STATUS_IGNORE));
   EXPECT_NE(std::string(ist_error_text()).find("\"colour 4 of world\""), std::string::npos) << ist_error_text();
   IST_OK_OR_FAIL(ist_comm_free(&part));
+  // The world, too.
+  IST_OK_OR_FAIL(ist_send(ist_host(two.data()), 2, IST_INT, rank(), 0, comm()));
+  EXPECT_EQ(IST_ERR_TRUNCATE, ist_recv(ist_host(&value), 1, IST_INT, rank(), 0, comm(), IST_STATUS_IGNORE));
+  EXPECT_NE(std::string(ist_error_text()).find("(communicator \"world\")"), std::string::npos) << ist_error_text();
 }
 
 // In a communicator whose order is another one: its own numbers, and those of the world beside them.

@@ -196,12 +196,12 @@ void run(const Round& round, Form form, ist_kind send_kind, ist_kind recv_kind, 
 class KindPairs : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(Each, KindPairs, testing::Values(Form::blocking, Form::nonblocking), name_of);
 
-// How many numbers of 8 bytes: both sides of 216 bytes (the shortest slot), 512 (choose.cpp, kFewBytes), 2 and 8 KiB (workers, crowded slots), 16 KiB
+// How many numbers of 8 bytes: both sides of 216 bytes (the shortest slot), 2, 4 and 8 KiB (workers, few_of_two, crowded slots), 16 KiB
 // (the eager limit), 64 KiB (the longest slot), 128 KiB (device_arithmetic_above) and 512 KiB (a chunk). Some of them where little time is given.
 std::vector<std::size_t> sizes() {
-  std::vector<std::size_t> all{3, 28, 65, 2049, 16391};
+  std::vector<std::size_t> all{3, 28, 513, 2049, 16391};
   if (std::getenv("ISTHMUS_TEST_LONG") != nullptr)
-    all.insert(all.end(), {1, 27, 64, 256, 257, 1024, 1025, 2048, 8192, 8193, 16384, 65536, 65537});
+    all.insert(all.end(), {1, 27, 256, 257, 512, 1024, 1025, 2048, 8192, 8193, 16384, 65536, 65537});
   return all;
 }
 

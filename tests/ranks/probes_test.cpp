@@ -134,7 +134,10 @@ TEST(Probe, NobodyAnswersAtOnceAndWrongArgumentsAreErrors) {
   int64_t count = 0;
   EXPECT_EQ(IST_ERR_ARGUMENT, ist_get_count(nullptr, IST_INT, &count));
   EXPECT_EQ(IST_ERR_ARGUMENT, ist_request_free(nullptr));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_cancel(IST_REQUEST_NULL));
+  // As of a send that was complete when it was started.
+  ist_request over = IST_REQUEST_NULL;
+  EXPECT_EQ(IST_OK, ist_request_free(&over));
+  EXPECT_EQ(IST_OK, ist_cancel(IST_REQUEST_NULL));
   int index = 0;
   EXPECT_EQ(IST_ERR_ARGUMENT, ist_waitany(-1, nullptr, &index, &status));
   EXPECT_EQ(IST_ERR_ARGUMENT, ist_waitany(1, nullptr, &index, &status));

@@ -43,6 +43,39 @@ TEST(Worlds, TwoWorldsInOneProcessDoNotSeeEachOthersMessages) {
   EXPECT_EQ(IST_WORLD_NULL, second);
 }
 
+// Each waits for its send first, whose receiver waits in the other world.
+TEST(Worlds, AreAllMovedByAWaitForRequestsOfSeveral) {
+  if (size() == 1) GTEST_SKIP() << "not covered here: ranks that wait for each other; there is one";
+  ist_world second = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create(&second));
+  ist_comm there = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_world_comm(second, &there));
+  constexpr std::int64_t kBytes = 700001;
+  const int partner = rank() ^ 1;
+  if (partner < size()) {
+    const std::array<ist_comm, 2> comms = rank() % 2 == 0 ? std::array{comm(), there} : std::array{there, comm()};
+    const auto sent = random_bytes(kBytes, static_cast<std::uint64_t>(rank()));
+    std::vector<unsigned char> got(kBytes, 0x5a);
+    std::array requests{IST_REQUEST_NULL, IST_REQUEST_NULL, IST_REQUEST_NULL};
+    std::array<ist_status, 3> statuses{};
+    IST_OK_OR_FAIL(ist_issend(ist_host(sent.data()), kBytes, IST_BYTE, partner, 8, comms[0], &requests[0]));
+    IST_OK_OR_FAIL(ist_irecv(ist_host(got.data()), kBytes, IST_BYTE, partner, 8, comms[1], &requests[2]));
+    IST_OK_OR_FAIL(ist_waitall(3, requests.data(), statuses.data()));
+    EXPECT_EQ(random_bytes(kBytes, static_cast<std::uint64_t>(partner)), got);
+    EXPECT_EQ(kBytes, statuses[2].bytes);
+    // One that fails is told of, and the others end.
+    int few = 0;
+    const std::array<int, 2> two{1, 2};
+    IST_OK_OR_FAIL(ist_issend(ist_host(two.data()), 2, IST_INT, partner, 9, comms[0], &requests[0]));
+    IST_OK_OR_FAIL(ist_irecv(ist_host(&few), 1, IST_INT, partner, 9, comms[1], &requests[1]));
+    EXPECT_EQ(IST_ERR_IN_STATUS, ist_waitall(2, requests.data(), statuses.data()));
+    EXPECT_EQ(IST_OK, statuses[0].code);
+    EXPECT_EQ(IST_ERR_TRUNCATE, statuses[1].code);
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  IST_OK_OR_FAIL(ist_world_destroy(&second));
+}
+
 TEST(Worlds, HaveSettingsOfTheirOwn) {
   ist_world other = IST_WORLD_NULL;
   IST_OK_OR_FAIL(ist_world_create_configured("eager_limit=32KiB  cells=8", &other));

@@ -1,6 +1,7 @@
 // C calls that wait for requests, test them, and let go of them.
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/ranges.hpp"
 #include "face/message/at_once.hpp"
@@ -25,6 +26,24 @@ namespace {
   const Outcome outcome = one->operation.value == 0 ? from_nobody() : wait_for(one->world->engine(), one->operation);
   settle(*one, request);
   return finish(call, outcome, status);
+}
+
+// Do those that are not complete belong to several worlds? The world's slot stands in front of a request's name.
+bool of_several_worlds(int count, const ist_request* requests) {
+  std::uint64_t first = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t slot = reinterpret_cast<std::uint64_t>(requests[i]) >> 56U;
+    if (slot == 0) continue;
+    if (first != 0 && slot != first) return true;
+    first = slot;
+  }
+  return false;
+}
+
+// One after the other would move one world at a time, and another rank may wait in another one.
+void wait_in_all_worlds(int count, ist_request* requests) {
+  const auto set = RequestSet::of(count, requests);
+  if (set.ok()) set->wait_for_all();  // or what is wrong is told of the request that it is wrong with
 }
 
 int several(const char* call, int failed, int count, const std::string& first) {
@@ -110,12 +129,15 @@ int ist_waitall(int count, ist_request* requests, ist_status* statuses) try {
   if (count > 0 && requests == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: requests is null");
   std::string first;
   int failed = 0;
+  bool in_one = false;  // the rest is of one world, or complete
   for (int i = 0; i < count;) {
     if (const int over = ist::finish_in_a_row(count - i, requests + i, statuses != nullptr ? statuses + i : nullptr);
         over > 0) {
       i += over;
       continue;
     }
+    if (!std::exchange(in_one, true) && ist::of_several_worlds(count - i, requests + i))
+      ist::wait_in_all_worlds(count - i, requests + i);
     const int code = ist::wait_the_long_way("ist_waitall", &requests[i], statuses != nullptr ? &statuses[i] : nullptr);
     ++i;
     if (code == IST_OK) continue;
@@ -197,10 +219,11 @@ int ist_testsome(int count, ist_request* requests, int* completed, int* indices,
 }
 
 int ist_cancel(ist_request request) try {
+  if (request == IST_REQUEST_NULL) return IST_OK;  // complete since it was started
   const auto one = ist::awaited(request);
   if (!one.ok()) return ist::report(ist::in_call("ist_cancel", one.status()));
   if (one->world == nullptr)
-    return ist::report(IST_ERR_ARGUMENT, "ist_cancel: the request is null or inactive; there is nothing to cancel");
+    return ist::report(IST_ERR_ARGUMENT, "ist_cancel: the request is inactive; there is nothing to cancel");
   const std::lock_guard lock(one->world->engine().lock());
   if (one->operation.value != 0) one->world->engine().cancel(one->operation);
   return IST_OK;
@@ -209,8 +232,8 @@ int ist_cancel(ist_request request) try {
 }
 
 int ist_request_free(ist_request* request) try {
-  if (request == nullptr || *request == IST_REQUEST_NULL)
-    return ist::report(IST_ERR_ARGUMENT, "ist_request_free: the request is null");
+  if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_request_free: request is null");
+  if (*request == IST_REQUEST_NULL) return IST_OK;  // complete since it was started
   const auto found = ist::look_up(*request);
   if (!found.ok()) return ist::report(ist::in_call("ist_request_free", found.status()));
   const std::lock_guard lock(found->world->engine().lock());

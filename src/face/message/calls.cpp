@@ -61,9 +61,10 @@ std::string in_ranks_of(const Group& group, const std::string& text) {
   return told + text.substr(done);
 }
 
-// As the user of the communicator counts, and with its name.
+// As the user of the communicator counts, and with its name. Without a group it is the world.
 Status in_words_of(const Group* group, const Status& status) {
-  if (group == nullptr || status.ok()) return status;
+  if (status.ok()) return status;
+  if (group == nullptr) return {status.code(), status.text() + " (communicator \"world\")"};
   return {status.code(), in_ranks_of(*group, status.text()) + " (communicator \"" + group->name() + "\")"};
 }
 

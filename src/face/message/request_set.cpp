@@ -67,20 +67,20 @@ RequestSet::Look RequestSet::look_at_all(int most) const {
   return seen;
 }
 
-std::vector<int> RequestSet::wait_for_some(int most) const {
+std::vector<int> RequestSet::wait_for(int least, int most) const {
   if (nothing()) return {};
   Look seen = look_at_all(most);
-  if (!seen.complete.empty()) return seen.complete;
+  if (static_cast<int>(seen.complete.size()) >= least) return seen.complete;
   Engine& first = worlds_.front()->engine();
-  Patience patience{first, [this] {
-                      return std::any_of(requests_.begin(), requests_.end(), [this](const Awaited& one) {
-                        return one.world == worlds_.front() && is_complete(one);
-                      });
+  Patience patience{first, [this, least] {
+                      return std::count_if(requests_.begin(), requests_.end(), [this](const Awaited& one) {
+                               return one.world == worlds_.front() && is_complete(one);
+                             }) >= least;
                     }};
   do {
     patience.after_look(seen.moved, seen.must_poll);
     seen = look_at_all(most);
-  } while (seen.complete.empty());
+  } while (static_cast<int>(seen.complete.size()) < least);
   return seen.complete;
 }
 

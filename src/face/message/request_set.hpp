@@ -31,7 +31,8 @@ class RequestSet {
   std::vector<int> look(int most) const { return look_at_all(most).complete; }
   bool look_for_all() const { return static_cast<int>(look(present_).size()) == present_; }
   // Waits until at least one is complete, unless there is none at all.
-  std::vector<int> wait_for_some(int most) const;
+  std::vector<int> wait_for_some(int most) const { return wait_for(1, most); }
+  void wait_for_all() const { wait_for(present_, present_); }
   // The outcome of a complete one, whose handle is then settled.
   Outcome take(int position);
   const Awaited& at(int position) const { return requests_[static_cast<std::size_t>(position)]; }
@@ -44,6 +45,7 @@ class RequestSet {
     bool must_poll = false;
   };
   Look look_at_all(int most) const;
+  std::vector<int> wait_for(int least, int most) const;
   bool is_complete(const Awaited& one) const;
   ist_request* handles_ = nullptr;
   std::vector<Awaited> requests_;
