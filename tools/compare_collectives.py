@@ -21,7 +21,7 @@ sys.path.insert(0, str(TOP / "tools/peers"))
 from compare import Distance, find_peers, processors  # noqa: E402
 
 SIZES = (8, 1024, 16384, 65536, 1 << 20)
-CALLS = ("allreduce", "reduce", "bcast", "allgather", "alltoall")
+CALLS = ("allreduce", "reduce", "bcast", "allgather", "alltoall", "reduce_scatter", "gather", "scatter", "scan")
 
 
 def run(command, environment=None, limit=120):

@@ -122,6 +122,7 @@ std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, 
 
 // The same part for every rank: the counts are, by the call's rule, the same on all of them.
 bool all_alike(const Division& layout) {
+  if (layout.alike()) return true;
   for (int rank = 1; rank < layout.ranks(); ++rank)
     if (layout.elements(rank).count != layout.elements(0).count) return false;
   return true;
@@ -130,16 +131,18 @@ bool all_alike(const Division& layout) {
 }  // namespace
 
 void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place) {
-  plan.tell(Plan::Call::reduce_scatter, layout.total(), layout.alike() ? 0 : 1);
+  const bool alike = all_alike(layout);
+  plan.tell(Plan::Call::reduce_scatter, layout.total(), alike ? 0 : 1);
   const Bytes all{layout.elements(0).bytes().value * static_cast<std::uint64_t>(layout.ranks())};
-  if (plan.suits_nccl(ChosenCall::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
+  if (plan.suits_nccl(ChosenCall::reduce_scatter, all) && alike && nccl_knows(plan.combiner())) {
     const NcclWork work{.what = ChosenCall::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};
     return offer_elements(plan, work, layout.elements(0),
                           [=](Plan& late) { plan_reduce_scatter(late, send, recv, layout, in_place); });
   }
-  if (layout.alike() && plan.size() > 1 && plan.choose(ChosenCall::reduce_scatter, all) == Algorithm::shared)
+  if (alike && plan.size() > 1 && plan.choose(ChosenCall::reduce_scatter, all) == Algorithm::shared)
     return shared_reduce_scatter(plan, send, recv, layout);
   plan.take(Algorithm::direct);
+  if (!in_place) plan.walk(layout.largest());
   const int rank = plan.rank();
   const Elements mine = layout.elements(rank);
   const auto sent = send_parts(plan, send, layout);

@@ -143,6 +143,9 @@ TEST(Shared, ShortCallsTakeNoMessages) {
   Bytes given(64 * static_cast<std::size_t>(size()), 1);
   Bytes got(given.size());
   IST_OK_OR_FAIL(ist_reduce_scatter_block(ist_host(given.data()), ist_host(got.data()), 8, IST_UINT64, IST_SUM, comm()));
+  const std::vector<std::int64_t> eight(static_cast<std::size_t>(size()), 8);
+  IST_OK_OR_FAIL(
+      ist_reduce_scatter(ist_host(given.data()), ist_host(got.data()), eight.data(), IST_UINT64, IST_SUM, comm()));
   Bytes all(4096, 1);
   Bytes sum(all.size());
   if (!tells_by_message) IST_OK_OR_FAIL(ist_bcast(ist_host(all.data()), 4096, IST_BYTE, 0, comm()));

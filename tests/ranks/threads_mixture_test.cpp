@@ -1,5 +1,5 @@
-// Eight threads of a rank in the midst of different calls: collective ones, operations of the user's, messages set aside,
-// persistent requests, and waits for some of many. Run on 2 and 3 ranks, and with the thread sanitizer.
+// Eight threads of a rank in the midst of different calls: collective ones, operations of the user's, messages set aside, synchronous ones,
+// communicators in the making, persistent requests, and waits for some of many. Run on 2 and 3 ranks, and with the thread sanitizer.
 #include <isthmus/collective.h>
 
 #include <array>
@@ -38,7 +38,7 @@ class Mixture {
     make();
     for (int round = 0; round < kRounds && !testing::Test::HasFatalFailure(); ++round) {
       round_ = round;
-      for (int step = 0; step < 5; ++step) switch ((thread_ + step) % 5) {
+      for (int step = 0; step < 7; ++step) switch ((thread_ + step) % 7) {
           case 0:
             reduce();
             break;
@@ -50,6 +50,12 @@ class Mixture {
             break;
           case 3:
             start_again();
+            break;
+          case 4:
+            collect();
+            break;
+          case 5:
+            replace();
             break;
           default:
             take_some(round % 2 == 0);
@@ -109,6 +115,74 @@ class Mixture {
       const Words theirs = numbers(r, 1, out.size());
       ASSERT_EQ(0, std::memcmp(&theirs[each * at(rank())], &found[each * at(r)], each * 8)) << where("ialltoall");
     }
+  }
+
+  // What short ways in memory that all ranks see carry, and what messages do.
+  void collect() {
+    const std::size_t each = count();
+    const auto number = static_cast<std::int64_t>(each);
+    const int root = round_ % size();
+    std::vector<Words> given;
+    for (int r = 0; r < size(); ++r) given.push_back(numbers(r, 6, each));
+    Words upto(each);
+    Words sum(each);
+    Words all;
+    for (int r = 0; r < size(); ++r) {
+      for (std::size_t i = 0; i < each; ++i) sum[i] += given[at(r)][i];
+      if (r == rank()) upto = sum;
+      all.insert(all.end(), given[at(r)].begin(), given[at(r)].end());
+    }
+    const ist_buffer mine = ist_host(given[at(rank())].data());
+    Words found(each, kPoison);
+    const ist_buffer into = ist_host(found.data());
+    ASSERT_EQ(IST_OK, ist_allreduce(mine, into, number, IST_UINT64, IST_SUM, comm_)) << ist_error_text();
+    ASSERT_EQ(sum, found) << where("allreduce");
+    ASSERT_EQ(IST_OK, ist_scan(mine, into, number, IST_UINT64, IST_SUM, comm_)) << ist_error_text();
+    ASSERT_EQ(upto, found) << where("scan");
+    Words together(all.size(), kPoison);
+    ASSERT_EQ(IST_OK, ist_gather(mine, number, ist_host(together.data()), number, IST_UINT64, root, comm_))
+        << ist_error_text();
+    ASSERT_EQ(rank() == root ? all : Words(all.size(), kPoison), together) << where("gather");
+    ASSERT_EQ(IST_OK, ist_scatter(ist_host(together.data()), number, into, number, IST_UINT64, root, comm_))
+        << ist_error_text();
+    ASSERT_EQ(given[at(rank())], found) << where("scatter");
+    ASSERT_EQ(IST_OK, ist_allgather(into, number, ist_host(together.data()), number, IST_UINT64, comm_)) << ist_error_text();
+    ASSERT_EQ(all, together) << where("allgather");
+    ASSERT_EQ(IST_OK, ist_bcast(into, number, IST_UINT64, root, comm_)) << ist_error_text();
+    ASSERT_EQ(given[at(root)], found) << where("bcast");
+    ASSERT_EQ(IST_OK, ist_reduce_scatter_block(ist_host(together.data()), into, number, IST_UINT64, IST_MAX, comm_))
+        << ist_error_text();
+    ASSERT_EQ(given[at(rank())], found) << where("reduce_scatter_block");
+  }
+
+  // In a grid of the listed ranks, which is made and freed meanwhile.
+  void replace() {
+    std::vector<int> everybody(at(size()));
+    for (int r = 0; r < size(); ++r) everybody[at(r)] = size() - 1 - r;
+    ist_comm listed = IST_COMM_NULL;
+    ist_comm grid = IST_COMM_NULL;
+    const int all = size();
+    const int periodic = 1;
+    int from = -1;
+    int to = -1;
+    ASSERT_EQ(IST_OK, ist_comm_create_group(comm_, all, everybody.data(), round_, &listed)) << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_cart_create(listed, 1, &all, &periodic, 0, &grid)) << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_cart_shift(grid, 0, 1, &from, &to)) << ist_error_text();
+    const auto number = static_cast<std::int64_t>(count());
+    Words both = numbers(rank(), 7, count());
+    ASSERT_EQ(IST_OK,
+              ist_sendrecv_replace(ist_host(both.data()), number, IST_UINT64, to, 1, from, 1, grid, IST_STATUS_IGNORE))
+        << ist_error_text();
+    ASSERT_EQ(numbers(right(), 7, count()), both) << where("sendrecv_replace");  // they are listed the other way round
+    ist_request send = IST_REQUEST_NULL;
+    Words back(count(), kPoison);
+    ASSERT_EQ(IST_OK, ist_issend(ist_host(both.data()), number, IST_UINT64, from, 2, grid, &send)) << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_recv(ist_host(back.data()), number, IST_UINT64, to, 2, grid, IST_STATUS_IGNORE))
+        << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_wait(&send, IST_STATUS_IGNORE)) << ist_error_text();
+    ASSERT_EQ(numbers(rank(), 7, count()), back) << where("issend");
+    ASSERT_EQ(IST_OK, ist_comm_free(&grid)) << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_comm_free(&listed)) << ist_error_text();
   }
 
   // The message is found, by one call that waits or by many that do not, and then received by its handle.
@@ -196,7 +270,7 @@ class Mixture {
   std::array<ist_request, 4> persistent_{};
 };
 
-TEST(Threads, EightOfThemMixCollectiveCallsMatchedProbesPersistentRequestsAndWaitsForSome) {
+TEST(Threads, EightOfThemMixCollectiveCallsProbesSynchronousMessagesGridsPersistentRequestsAndWaitsForSome) {
   std::atomic<int> composed = 0;
   ist_op op = IST_OP_NULL;
   IST_OK_OR_FAIL(ist_op_create(compose, &composed, 0, &op));

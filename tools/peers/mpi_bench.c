@@ -128,10 +128,23 @@ static void windows(const char* benchmark, int bytes, int count, int both, size_
   print_row(benchmark, bytes, times, count);
 }
 
+// So many elements in parts for each rank; the first ones take what cannot be divided.
+static const int* part_counts(int elements) {
+  static int counts[1024];
+  for (int n = 0; n < ranks; ++n) counts[n] = elements / ranks + (n < elements % ranks);
+  return counts;
+}
+
 static void allreduce(int bytes) { MPI_Allreduce(input, output, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
 static void bcast(int bytes) { MPI_Bcast(output, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
 static void allgather(int bytes) { MPI_Allgather(input, bytes, MPI_BYTE, output, bytes, MPI_BYTE, MPI_COMM_WORLD); }
 static void reduce(int bytes) { MPI_Reduce(input, output, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); }
+static void scan(int bytes) { MPI_Scan(input, output, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void gather(int bytes) { MPI_Gather(input, bytes, MPI_BYTE, output, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
+static void scatter(int bytes) { MPI_Scatter(input, bytes, MPI_BYTE, output, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
+static void reduce_scatter(int bytes) {
+  MPI_Reduce_scatter(input, output, part_counts(bytes / 4), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
 static void barrier(int bytes) {
   (void)bytes;
   MPI_Barrier(MPI_COMM_WORLD);
@@ -241,6 +254,10 @@ static void collectives_only(void) {
     collective("bcast", bcast, several[n]);
     collective("allgather", allgather, several[n]);
     collective("alltoall", alltoall, several[n]);
+    collective("reduce_scatter", reduce_scatter, several[n]);
+    collective("gather", gather, several[n]);
+    collective("scatter", scatter, several[n]);
+    collective("scan", scan, several[n]);
   }
   free(input);
   free(output);
