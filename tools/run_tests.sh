@@ -20,7 +20,6 @@ unshuffled=(env)
 images=${ISTHMUS_CUDA_IMAGES:-}
 failed=()
 unbuilt=()  # folders
-ahead=0     # the process that does something ahead
 times=()
 steps=()
 
@@ -49,46 +48,6 @@ print(json.dumps({"machine": facts["machine"], "commit": facts["commit"],
     "$1" "[$(IFS=,; echo "${steps[*]}")]" >"build/tests-$1.json"
 }
 
-# Tests of ranks wait for each other half of the time: what a later step does can be done beside them, by what they leave of the
-# processors. It has a group of processes of its own, which ends with this script.
-ahead() {  # ahead COMMAND...
-  if ! command -v renice >/dev/null; then return; fi
-  set -m
-  (renice -n 19 "$BASHPID" && "$@") >/dev/null 2>&1 &
-  ahead=$!
-  set +m
-}
-await_ahead() {
-  if [ "$ahead" = 0 ]; then return; fi
-  wait "$ahead"
-  ahead=0
-}
-trap 'if [ "$ahead" != 0 ]; then kill -- "-$ahead" 2>/dev/null; fi' EXIT
-rm -f build*/done-ahead build/aside-*
-# keep NAME COMMAND... does it in what was begun ahead, and kept NAME COMMAND... tells what came of it, or does it now.
-keep() {
-  local name=$1
-  shift
-  "$@" >"build/aside-$name.out" 2>&1
-  echo $? >"build/aside-$name.status"
-}
-kept() {
-  local name=$1
-  shift
-  await_ahead
-  if [ ! -e "build/aside-$name.status" ]; then
-    "$@"
-    return
-  fi
-  cat "build/aside-$name.out"
-  return "$(cat "build/aside-$name.status")"
-}
-
-builds_ahead() {
-  build tsan-threads ranks_threads && touch build-tsan-threads/done-ahead
-  build coverage && touch build-coverage/done-ahead
-}
-
 build() {  # build PRESET [TARGETS...]
   local preset=$1
   shift
@@ -97,11 +56,6 @@ build() {  # build PRESET [TARGETS...]
   local folder=build-$preset
   if [ "$preset" = release ]; then folder=build; fi
   mkdir -p "$folder"
-  if [ -e "$folder/done-ahead" ]; then
-    rm "$folder/done-ahead"
-    echo "done already, beside the tests before"
-    return
-  fi
   # Threads of ranks have host memory.
   local own=()
   if [ "$preset" = tsan-threads ]; then own=(-DISTHMUS_CUDA=OFF); fi
@@ -141,17 +95,11 @@ run() {  # run FOLDER [ctest options...]
 
 coverage() {
   find build-coverage -name '*.gcda' -delete
-  run build-coverage -LE 'outside|once|beside'
+  run build-coverage -LE 'outside|once'
   local status=$?
   if [[ " ${unbuilt[*]} " == *" build-coverage "* ]]; then return $status; fi
   tools/coverage.sh build-coverage || status=1
   return $status
-}
-
-# What neither hurries nor is hurried: tests with that label have no clock, and are the same in every build.
-patient() {
-  keep checks tools/check_all.sh build
-  keep tests run build -L beside -LE "$1"
 }
 
 quick() {
@@ -161,19 +109,12 @@ quick() {
   if [ -n "${ISTHMUS_TEST_LONG:-}" ]; then not_optimised=counted; fi
   step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit \
     "${python_targets[@]}"
-  if [ ${#failed[@]} = 0 ]; then
-    images=$PWD/build
-    ahead builds_ahead
-  fi
-  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' \
-    -LE "$not_optimised|beside"
-  step "what was not compiled beside them" await_ahead
+  if [ ${#failed[@]} = 0 ]; then images=$PWD/build; fi
+  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE "$not_optimised"
   threads_of_ranks
   step "build, counting lines" build coverage
-  ahead patient "$not_optimised"
   step "tests, counting lines" coverage
-  step "checks of the sources" kept checks tools/check_all.sh build
-  step "tests, beside those: models, installations, Python alone" kept tests run build -L beside -LE "$not_optimised"
+  step "checks of the sources" tools/check_all.sh build
 }
 
 sanitized() {  # sanitized PRESET
