@@ -9,7 +9,7 @@ of `collectives`, collectives.json; of `peers`, device.json; of `workers`, worke
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; what tools/compare_collectives.py left, host_collectives.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
-for each machine (of those beside the peers, for each pair of memories), and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
+for each machine (of those beside the peers, for each pair of memories), and rewrites docs/measured/tables.md; without IN_DIR that alone, from what is recorded. Figures are
 never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
 """
 import argparse
@@ -261,11 +261,11 @@ def one_commit(source, objects):
         sys.exit(f"{source} is of commit {', '.join(sorted(commits))}: a record needs one commit, without changes on top")
 
 
-def rewrite_readme(measured, entries):
-    readme = measured / "README.md"
-    text = readme.read_text() if readme.exists() else f"# Measured\n\n{BEGIN}\n{END}\n"
+def rewrite_tables(measured, entries):
+    tables = measured / "tables.md"
+    text = tables.read_text() if tables.exists() else f"# Measured, in tables\n\n{BEGIN}\n{END}\n"
     if BEGIN not in text or END not in text:
-        sys.exit(f"{readme} has no lines '{BEGIN}' and '{END}' between which the tables go")
+        sys.exit(f"{tables} has no lines '{BEGIN}' and '{END}' between which the tables go")
     lines = target_table(entries) if entries else []
     for file in records(measured, "messages"):
         lines += bench_table(file, json.loads(file.read_text()))
@@ -293,7 +293,7 @@ def rewrite_readme(measured, entries):
     lines += stencil_table(records(measured, "stencil2d")) + workloads_table(records(measured, "workloads"))
     lines += sweep_table(measured)
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
+    tables.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
 
 
 # What make test-long consists of besides make test, and what of that there is by itself (tools/run_tests.sh).
@@ -389,7 +389,7 @@ def main():
     written = file_record(options.folder, options.measured) if options.folder else []
     entries = targets(options.measured)
     (options.measured / "targets.json").write_text(json.dumps(entries, indent=1) + "\n")
-    rewrite_readme(options.measured, entries)
+    rewrite_tables(options.measured, entries)
     for file in written:
         print(f"wrote {file.name}")
     print(f"wrote targets.json: {len(entries)} entries, {sum(one['pass'] is True for one in entries)} reached, "

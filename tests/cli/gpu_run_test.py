@@ -247,7 +247,7 @@ def one_sided_calls_are_one_list_beside_nvshmem(folder):
     (folder / "out.json").rename(folder / "filed" / "one_sided.json")
     done = run(sys.executable, "-B", TOOLS / "record_measurements.py", folder / "filed", "--measured", folder / "measured")
     assert done.returncode == 0 and (folder / "measured" / "2026-11-26-m-one-sided.json").exists(), done
-    lines = [line for line in (folder / "measured" / "README.md").read_text().splitlines() if "one-sided.json" in line]
+    lines = [line for line in (folder / "measured" / "tables.md").read_text().splitlines() if "one-sided.json" in line]
     assert len(lines) == len(rows + outside + streams) and sum(line.endswith("| 1.50 |") for line in lines) == 3 and "| 2.00 | L |" in lines[0], lines
 
 

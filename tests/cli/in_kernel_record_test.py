@@ -153,7 +153,7 @@ def a_run_is_filed_with_its_table(folder):
     stem = "2026-11-25-2x-nvidia-h200"
     assert done.returncode == 0 and json.loads((measured / f"{stem}-in-kernel.json").read_text()) == a_run(rows, peer), done
     assert [one["row"] for one in json.loads((measured / "targets.json").read_text())] == ["1a", "1a"], done
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     for line in ("| packets | a block | 64 | 8 | 1.000 (1.000 to 1.000) | a loop | 0.900 | 1.11 | 2.200 (2.200 to 2.700) | a block | 256 | 2.20 |",
                  "| barrier | a grid | 16 x 256 | 0 | 3.000 (3.000 to 3.000) | a loop | 2.000 | 1.50 |  |  |  |  |",
                  "| allreduce | a block | 64 | 8 | 1.700 (1.700 to 1.700) |  |  |  |  |  |  |  |",
@@ -167,7 +167,7 @@ def a_run_is_filed_with_its_table(folder):
     targets = json.loads((measured / "targets.json").read_text())
     assert done.returncode == 0 and (measured / f"{stem}-fedcba9-in-kernel.json").exists(), done
     assert [one["pass"] for one in targets] == [True, None] and targets[0]["commit"] == "fedcba987654", targets
-    assert "NVSHMEM was no part of it" in (measured / "README.md").read_text()
+    assert "NVSHMEM was no part of it" in (measured / "tables.md").read_text()
     (out / "in_kernel.json").write_text(json.dumps({**a_run(rows), "commit": "unknown"}))
     assert "a record needs one commit" in record(out, measured).stderr
 

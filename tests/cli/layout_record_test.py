@@ -125,7 +125,7 @@ def a_run_is_filed_with_its_tables(folder):
     assert done.returncode == 0 and json.loads((measured / f"{stem}-layouts.json").read_text()) == found, done
     targets = json.loads((measured / "targets.json").read_text())
     assert [(each["row"], each["pass"]) for each in targets] == [("12", None), ("12", True), ("12", False)], targets
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     for line in ("| vector 16 B every 32 | 268435456 | 400.0 | 405.0 | 100.0 | 0.250 |",
                  "| cuda:0 | cuda:1 | vector | 16 | 1048576 | strided | contiguous | 11.00 (11.00 to 12.00) | 95.33 | 10.00 | 10.00 | 0.909 | 22.00 |  | device |",
                  "| cuda:0 | cuda:1 | indexed | 64 | 1048576 | strided | strided | 20.00 (20.00 to 21.00) | 52.43 | 10.00 | 12.50 | 0.625 | 40.00 | 900.0 | device |"):

