@@ -47,7 +47,8 @@ std::string carrier_of(ist_type type, ist_op op) {
 TEST(NcclBesideStreams, HasReductionsWhoseOrderShowsBeforeTheFirstOfThemAndThenNoMore) {
   void* const nccl = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (nccl == nullptr || ::dlsym(nccl, "fake_nccl_living") == nullptr || size() < 2 || devices() < size())
-    GTEST_SKIP() << "SKIPPED: no fake NCCL, or no device for each rank";
+    GTEST_SKIP()
+        << "not covered here: who carries reductions beside streams; there is no fake NCCL, or no device for each rank";
   EXPECT_EQ("nccl", carrier_of<double>(IST_DOUBLE, IST_SUM));
   EXPECT_EQ("nccl", carrier_of<double>(IST_DOUBLE, IST_MIN));
   EXPECT_EQ("nccl", carrier_of<std::int64_t>(IST_INT64, IST_SUM));

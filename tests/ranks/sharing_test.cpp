@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(Into, Sharing, ::testing::ValuesIn(kShared), [](const a
 TEST(SharingReturned, WhatIsFreedIsClosedThoughNothingFollows) {
   NEEDS_DEVICES();
   if (DRIVER(fake_cuda_count) == nullptr)
-    GTEST_SKIP() << "not covered here: what a process has open, which the fake driver counts";
+    GTEST_SKIP() << "not covered here: what a process has open; this is not the fake driver, which counts it";
   const auto open_now = [] { return DRIVER(fake_cuda_count)("allocations") + DRIVER(fake_cuda_count)("pools"); };
   if (off()) return;
   const std::size_t bytes = enough(3000);

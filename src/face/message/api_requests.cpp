@@ -28,14 +28,13 @@ namespace {
   return finish(call, outcome, status);
 }
 
-// Do those that are not complete belong to several worlds? The world's slot stands in front of a request's name.
 bool of_several_worlds(int count, const ist_request* requests) {
-  std::uint64_t first = 0;
+  const World* first = nullptr;
   for (int i = 0; i < count; ++i) {
-    const std::uint64_t slot = reinterpret_cast<std::uint64_t>(requests[i]) >> 56U;
-    if (slot == 0) continue;
-    if (first != 0 && slot != first) return true;
-    first = slot;
+    const World* const world = operation_named(requests[i]).world;
+    if (world == nullptr) continue;
+    if (first != nullptr && world != first) return true;
+    first = world;
   }
   return false;
 }
