@@ -28,7 +28,7 @@ void Engine::trace_at_once(const Destination& order, Bytes size, Trace::Clock::t
   span.tag = order.tag;
   span.bytes = static_cast<std::int64_t>(size.value);
   span.carrier = carrier_name(IST_CARRIER_SLOT);
-  span.comm = parts_.trace->keep(order.scope.group ? order.scope.group->name() : "world");
+  span.comm = parts_.trace->keep(name_of(order.scope.group.get()));
   parts_.trace->add(span);
 }
 
@@ -71,7 +71,7 @@ void Engine::trace_end(Operation& operation, bool unfinished) try {
   span.tag = outcome.tag;
   if (call == nullptr) span.bytes = static_cast<std::int64_t>(unfinished ? operation.piece.size.value : outcome.bytes.value);
   if (const auto way = way_taken(operation); way && !unfinished) span.carrier = carrier_name(ist::carrier_of(*way));
-  span.comm = parts_.trace->keep(operation.group ? operation.group->name() : "world");
+  span.comm = parts_.trace->keep(name_of(operation.group.get()));
   span.code = outcome.cancelled ? IST_CANCELLED : outcome.status.code();
   span.unfinished = unfinished;
   parts_.trace->add(span);

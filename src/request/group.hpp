@@ -47,4 +47,7 @@ struct Scope {
   std::shared_ptr<const Group> group;  // null: all ranks of the world, in its order
 };
 
+// Of the communicator of these ranks; without a group it is the world.
+inline std::string name_of(const Group* group) { return group != nullptr ? group->name() : "world"; }
+
 }  // namespace ist

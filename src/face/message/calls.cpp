@@ -61,11 +61,11 @@ std::string in_ranks_of(const Group& group, const std::string& text) {
   return told + text.substr(done);
 }
 
-// As the user of the communicator counts, and with its name. Without a group it is the world.
+// As the user of the communicator counts, and with its name.
 Status in_words_of(const Group* group, const Status& status) {
   if (status.ok()) return status;
-  if (group == nullptr) return {status.code(), status.text() + " (communicator \"world\")"};
-  return {status.code(), in_ranks_of(*group, status.text()) + " (communicator \"" + group->name() + "\")"};
+  const std::string text = group != nullptr ? in_ranks_of(*group, status.text()) : status.text();
+  return {status.code(), text + " (communicator \"" + name_of(group) + "\")"};
 }
 
 struct HostReceive {

@@ -183,9 +183,9 @@ void World::make_communicators(CollectiveProfile machine) {
   machine.shared_up_to = std::min(machine.shared_up_to, static_cast<double>(kLaneRoom.value));
   if (neighbours_->any_device()) machine = by_gpus(machine);
   const Scope everybody{kWorldContext, nullptr};
-  whole_ =
-      *comms_.add(std::make_unique<Communicator>(*engine_, everybody, "world", machine, WithWorld{nccl_.get(), lanes_.get()},
-                                                 machine.shared_up_to > 0 ? lanes_->make(everybody, 0) : nullptr));
+  whole_ = *comms_.add(std::make_unique<Communicator>(*engine_, everybody, name_of(nullptr), machine,
+                                                      WithWorld{nccl_.get(), lanes_.get()},
+                                                      machine.shared_up_to > 0 ? lanes_->make(everybody, 0) : nullptr));
   auto alone = std::make_shared<const Group>(std::vector<Rank>{engine_->rank()}, size, "self");
   self_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kSelfContext, std::move(alone)}, "self", machine));
 }
