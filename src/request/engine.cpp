@@ -193,13 +193,13 @@ void Engine::forget(OperationId id) {
   }
 }
 
-bool Engine::progress() {
+bool Engine::progress(Reach reach) {
   if (parts_.board.changes() != board_seen_) look_at_board();
   bool moved = false;
   const auto move_on = [&]() __attribute__((always_inline)) {
     if (posting_ > 0)
       for (PeerState& to : peers_) moved |= drain_outbox(to);
-    if (!active_.empty()) moved |= step_active();
+    if (!active_.empty()) moved |= step_active(reach);
     if (!unused_cells_.empty()) moved |= step_unused_cells();
     if (!left_copies_.empty()) step_left_copies();
     if (streams_busy_) moved |= step_streams();
@@ -223,8 +223,7 @@ bool Engine::progress() {
 
 // The caller's own operation has begun, and is his: what memory runs out for is another one's, which stays where it is until somebody looks again.
 void Engine::move_on_now_and_then() {
-  constexpr unsigned kOften = 64;
-  if (++started_ % kOften == 0) look_for_nobody(*this);
+  if (looks_of_starts_.due()) look_for_nobody(*this, Reach::brief);
 }
 
 bool Engine::linger() {
@@ -285,10 +284,10 @@ bool Engine::needs_steps(const Operation& operation) {
          operation.in_mail() || polls(operation);
 }
 
-bool Engine::step_active() {
+bool Engine::step_active(Reach reach) {
   bool moved = false;
   bool opencl = false;
-  for (std::size_t i = 0; i < active_.size();) {
+  for (std::size_t i = 0; i < active_.size() && !(moved && reach == Reach::brief);) {
     const std::uint32_t index = active_[i];
     Operation& operation = operations_.at(index);
     if (operation.in<state::Running>()) {

@@ -24,6 +24,7 @@
 #include "request/awaited.hpp"
 #include "request/engine_lock.hpp"
 #include "request/engine_parts.hpp"
+#include "request/look.hpp"
 #include "request/operation_table.hpp"
 #include "request/peer_state.hpp"
 #include "request/sending.hpp"
@@ -124,13 +125,12 @@ class Engine {
   // that a matched probe found, and receive_claimed() receives.
   Result<OperationId> start_complete(Outcome outcome, bool message = false);
   // Why nothing more can come from that rank, by name; for a rank that is present, that it did not come.
-  Status gone(Rank rank) const;
-  Status died(Rank rank) const;
-  // Looks at every path and steps every active operation once; true if anything moved.
-  bool progress();
+  Status gone(Rank rank) const, died(Rank rank) const;
+  // Looks at every path and steps every active operation once, in a brief look until one of them moves; true if anything moved.
+  bool progress(Reach reach = Reach::whole);
   // Takes what has come, and leaves what is under way: for calls that start something long before the next one that waits.
   void look_around();
-  // For calls that do not look themselves: moves on what is under way, but small posted receives, at least with each 64th of them.
+  // For calls that do not look themselves: moves on what is under way, but small posted receives, as look.hpp says.
   [[gnu::always_inline]] void move_on_others() {
     if (!operations_.all_plain()) [[unlikely]]
       move_on_now_and_then();
@@ -356,8 +356,7 @@ class Engine {
   void trace_unfinished();
   bool take_arrivals(bool all = false);  // all: also what comes after a message that is waited for
   void wake_sleeper();
-  bool step_active();
-  bool step_streams();
+  bool step_active(Reach reach = Reach::whole), step_streams();
   void finish_ended();
   void look_at_board();
   void end_what_is_lost();
@@ -385,10 +384,11 @@ class Engine {
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for
   BlockQueue blocks_;
-  Status world_failed_;                   // a rank died
-  AwaitedReceive* awaited_ = nullptr;     // during look_for()
-  unsigned started_ = 0, fruitless_ = 0;  // move_on_others(), progress()
-  int brief_in_a_row_ = 0;                // slots_alone() since the others' arrivals were looked for
+  Status world_failed_;                // a rank died
+  AwaitedReceive* awaited_ = nullptr;  // during look_for()
+  LooksOfStarts looks_of_starts_;      // move_on_others()
+  unsigned fruitless_ = 0;             // progress()
+  int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
   Heard heard_;
   std::unique_ptr<class Mail> mail_;  // where a worker was asked for
   std::unique_ptr<TypeCheck> types_;

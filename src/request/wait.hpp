@@ -15,7 +15,9 @@ namespace ist {
 
 // A look by a thread of the library's own, or in a call whose own part is done, which has nobody to tell: where memory runs out, what cannot be kept stays where it is, and a later
 // look comes to it. Under the engine's lock.
-inline bool look_for_nobody(Engine& engine) try { return engine.progress(); } catch (const std::bad_alloc&) {
+inline bool look_for_nobody(Engine& engine, Reach reach = Reach::whole) try {
+  return engine.progress(reach);
+} catch (const std::bad_alloc&) {
   return false;
 }
 
