@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/settings.hpp"
@@ -19,6 +20,7 @@
 #include "collective/nccl_api.hpp"
 #include "memory/kinds.hpp"
 #include "request/group.hpp"
+#include "request/operation_id.hpp"
 
 namespace ist {
 
@@ -73,9 +75,13 @@ class Nccl {
   bool parted();
   void add(NcclTeam* team);
   void remove(NcclTeam* team);
+  // Both under the engine's lock. A call of this team's was offered to NCCL; has any of another one's been whose outcome its caller has not taken?
+  void offered(const NcclTeam& team, OperationId call);
+  bool others_outstanding(const NcclTeam& team);
 
  private:
   std::vector<NcclTeam*> teams();
+  std::vector<std::pair<const NcclTeam*, OperationId>> offered_;  // some that were taken, too
   struct Facts {
     std::uint64_t version = 0;  // 0: it is off there
     std::vector<std::uint64_t> devices;

@@ -59,13 +59,14 @@ NcclCall::Vote NcclCall::cast(const Status& so_far) {
   if (!so_far.ok() || !work_.usable || !buffers_fit(device)) return vote;
   NcclTeam::State state{};
   std::shared_ptr<GuestStream> own;
+  Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
   {
     const std::lock_guard lock(team_->twin().engine().lock());
     state = team_->state();
     own = team_->stream();
     if (!team_->broken().ok()) return vote;
+    if (order_shows() && !guests.loads_eagerly() && team_->nccl().others_outstanding(*team_)) return vote;
   }
-  Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
   if (!guests.may_launch(own.get(), order_shows()) || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr))
     return vote;
   if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
@@ -102,9 +103,10 @@ void NcclCall::write(Plan& plan) {
 
 NcclCall::~NcclCall() { leave(); }
 
-Result<bool> NcclCall::enter(Action::Moment&) {
+Result<bool> NcclCall::enter(Action::Moment& now) {
   under_way_ = true;
   team_->enter(this);
+  if (votes_[static_cast<std::size_t>(team_->twin().rank())].yes != 0) team_->nccl().offered(*team_, now.call);
   return true;
 }
 

@@ -92,7 +92,9 @@ class Channels {
   virtual Result<StreamPlace> find_stream(std::uint64_t stream, const Piece* beside, bool look) = 0;
   // The device address of a checked piece for kernels on that device; why they cannot use it, else.
   virtual Result<std::uint64_t> admit(const Piece& piece, int device) = 0;
-  // Once an end was opened: is nobody setting himself up who might wait for what is put into streams (guests.hpp)? Before that nothing is put.
+  // Before the program's first channel or meeting, not those that other ranks have asked for: from now on it may put work into streams that waits for them.
+  virtual void use_streams() = 0;
+  // Then: is nobody setting himself up who might wait for what is put into streams (guests.hpp)? Before that nothing is put.
   virtual bool settled() = 0;
   // `compares`: the end receives, and notes of what messages are made of are compared there.
   virtual Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer, bool compares) = 0;

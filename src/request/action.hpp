@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/status.hpp"
+#include "request/operation_id.hpp"
 
 namespace ist {
 
@@ -19,6 +20,7 @@ class Action {
     Engine& engine;
     Schedule& schedule;
     const Status& status;  // of the call so far
+    OperationId call;      // gone once the caller has taken its outcome
     bool abandoned;        // the world is being destroyed: end what runs, start nothing
   };
   virtual ~Action() = default;

@@ -44,6 +44,7 @@ Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
   run->status = schedule->failure();
   run->about = parts_.rank;
   run->schedule = std::move(schedule);
+  run->call = id;
   Operation& operation = operations_.at(id.index());
   operation.group = run->schedule->scope().group;
   operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, false};
@@ -362,7 +363,7 @@ bool Engine::step_on_device(ScheduleRun& run, ScheduleRun::Local& local) {
 // True if the step is complete; what it wrote down then belongs to the run.
 bool Engine::step_action(ScheduleRun& run, Schedule::StepId id) {
   Schedule& schedule = *run.schedule;
-  Action::Moment now{*this, schedule, run.status, run.abandoned};
+  Action::Moment now{*this, schedule, run.status, run.call, run.abandoned};
   const auto over = schedule.action(schedule.at(id)).step(now);
   if (!schedule.failure().ok()) give_up(run, schedule.failure(), parts_.rank);
   if (!over.ok()) give_up(run, over.status(), parts_.rank);

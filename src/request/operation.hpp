@@ -26,17 +26,11 @@
 #include "request/block_queue.hpp"
 #include "request/group.hpp"
 #include "request/laid_out.hpp"
+#include "request/operation_id.hpp"
 #include "request/schedule_run.hpp"
 
 namespace ist {
 class Layout;
-
-// Index and generation: 20 and 44 bits. The lower 32 bits travel in envelopes.
-struct OperationId {
-  std::uint64_t value = 0;
-  std::uint32_t index() const { return static_cast<std::uint32_t>(value & 0xfffff); }
-  std::uint32_t wire() const { return static_cast<std::uint32_t>(value); }
-};
 
 // What a completed operation has to say.
 struct Outcome {

@@ -33,6 +33,7 @@ struct ScheduleRun {
     std::optional<Transfer> transfer;
   };
   std::unique_ptr<Schedule> schedule;
+  OperationId call;                     // as it was started
   std::vector<Schedule::StepId> ready;  // to be started, from next_ready on, in this order
   std::size_t next_ready = 0;
   std::vector<Ended> ended;

@@ -34,6 +34,7 @@ class ChannelKind final : public StagedKind, public Channels {
     return StreamPlace{stream, 0, false, true};
   }
   Result<std::uint64_t> admit(const Piece& piece, int) override { return piece.object; }
+  void use_streams() override {}
   bool settled() override { return true; }
   Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int, Rank, Rank, bool) override {
     return std::unique_ptr<ChannelEnd>{std::make_unique<InventedEnd>(side)};

@@ -260,6 +260,7 @@ void StreamChannels::settle() {
 Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& name, int device) {
   const std::lock_guard one(entry.connecting);
   if (entry.ready.load()) return {};
+  if (channels_ != nullptr) channels_->use_streams();
   {
     const std::lock_guard lock(engine_.lock());
     IST_TRY(may_connect(entry, name));

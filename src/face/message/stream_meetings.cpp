@@ -60,8 +60,9 @@ Result<ChannelCard> StreamMeetings::take_seat(const Communicator& comm, StreamTa
   if (table.seat_ && table.seat_->device() == place->device) return table.seat_->card();
   if (place->device < 0)
     return Status{IST_ERR_KIND, "rank " + std::to_string(comm.rank()) + " has no device for " + of(comm.name())};
-  auto seat =
-      (*channels_.kind())->meetings().take_seat(place->device, {table.members_, comm.rank()}, engine_.types() != nullptr);
+  Channels& channels = **channels_.kind();
+  channels.use_streams();
+  auto seat = channels.meetings().take_seat(place->device, {table.members_, comm.rank()}, engine_.types() != nullptr);
   if (!seat.ok()) return seat.status();
   table.seat_ = std::move(*seat);
   return table.seat_->card();

@@ -162,7 +162,6 @@ Result<CudaChannelHome*> CudaChannels::home(int device) {
   if (!context.ok()) return context.status();
   const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
-  quiet_.use_streams();
   CudaChannelHome made;
   made.context = *context;
   Status loaded = load(made);

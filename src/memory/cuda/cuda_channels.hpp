@@ -146,6 +146,7 @@ class CudaChannels : public Channels, public CudaQuiet::Source {
 
   Result<StreamPlace> find_stream(std::uint64_t stream, const Piece* beside, bool look) override;
   Result<std::uint64_t> admit(const Piece& piece, int device) override;
+  void use_streams() override { quiet_.use_streams(); }
   bool settled() override { return quiet_.settled(); }
   Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer, bool compares) override;
   Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) override;

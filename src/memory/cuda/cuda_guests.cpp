@@ -141,12 +141,15 @@ bool CudaKind::over_but_for(const GuestStream* own) {
                      [own](CudaGuestStream* one) { return one == own ? one->over_in_users() : one->over(); });
 }
 
+bool CudaKind::loads_eagerly() {
+  CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
+  return api_.cuModuleGetLoadingMode != nullptr && api_.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
+         mode == CU_MODULE_EAGER_LOADING;
+}
+
 // What lies in the stream itself is no risk: all ranks launch it in the same order, and wait for nothing that comes later.
 bool CudaKind::may_launch(const GuestStream* own, bool always) {
-  CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
-  if (api_.cuModuleGetLoadingMode != nullptr && api_.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
-      mode == CU_MODULE_EAGER_LOADING)
-    return true;
+  if (loads_eagerly()) return true;
   return !(always && quiet_.streams_used()) && quiet_.over_but_for(own);
 }
 

@@ -129,6 +129,7 @@ class CudaKind : public MemoryKind,
   Status admits(const Piece& piece) override;
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
   std::shared_ptr<void> begin_setup() override { return quiet_.begin_setup(); }
+  bool loads_eagerly() override;
   bool may_launch(const GuestStream* own, bool always) override;
   // Is all over that guests have put into streams?
   bool over() override;
