@@ -226,8 +226,7 @@ Status StreamChannels::wait_for_card(Entry& entry, const ChannelName& name, Chan
 // The word of a rank that was ready may be all that is left of it: its messages are here, too. What is sent to it is another error.
 Status StreamChannels::may_connect(const Entry& entry, const ChannelName& name) const {
   const bool came = entry.end && entry.theirs && entry.theirs->refused == 0;
-  const AbortBoard& board = engine_.parts().board;
-  return came && board.first_dead() == kNobody ? Status{} : peer_is_there(name);
+  return came && engine_.parts().board.first_dead() == kNobody ? Status{} : peer_is_there(name);
 }
 
 // What a rank had is gone a moment after its word that it leaves, and that word needs a moment.
