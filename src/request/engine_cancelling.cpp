@@ -16,8 +16,19 @@ void Engine::cancel(OperationId id) {
     matcher_.withdraw(id.wire());
   else if (!operation.sends || !take_back(operation, id.index()))
     return;
+  const bool to_itself = operation.sends && operation.peer == parts_.rank;
   operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, true};
   finish(operation, id.index(), {});
+  if (!to_itself) return;
+  // This rank hears of it now: a receive that begins after this one has been waited for must not meet what was announced.
+  PeerState& own = peer(parts_.rank);
+  for (bool moved = true; moved;) {
+    moved = posting_ > 0 && drain_outbox(own);
+    while (const auto arrival = own.path->next()) {
+      on_arrival(*own.path, *arrival);
+      moved = true;
+    }
+  }
 }
 
 bool Engine::cancel_receive(OperationId id) {

@@ -38,6 +38,27 @@ TEST(Probe, TellsWhatAReceiveWouldGetAndLeavesIt) {
   }
 }
 
+// Which no receive that comes later meets, however early this rank heard of it.
+TEST(Probe, WhatARankSentToItselfAndTookBackIsNotThereAnyMore) {
+  constexpr std::int64_t kCount = 400001;
+  const auto mine = random_bytes(kCount, 7);
+  std::vector<unsigned char> got(mine.size(), 0xa5);
+  for (const bool looks : {false, true}) {
+    ist_request send = IST_REQUEST_NULL;
+    IST_OK_OR_FAIL(ist_isend(ist_host(got.data()), kCount, IST_BYTE, rank(), 1050, comm(), &send));
+    if (looks) IST_OK_OR_FAIL(ist_probe(rank(), 1050, comm(), IST_STATUS_IGNORE));
+    IST_OK_OR_FAIL(ist_cancel(send));
+    ist_status status{};
+    IST_OK_OR_FAIL(ist_wait(&send, &status));
+    EXPECT_EQ(IST_CANCELLED, status.code);
+    ist_request receive = IST_REQUEST_NULL;
+    IST_OK_OR_FAIL(ist_irecv(ist_host(got.data()), kCount, IST_BYTE, rank(), 1050, comm(), &receive));
+    IST_OK_OR_FAIL(ist_send(ist_host(mine.data()), kCount, IST_BYTE, rank(), 1050, comm()));
+    IST_OK_OR_FAIL(ist_wait(&receive, IST_STATUS_IGNORE));
+    EXPECT_EQ(-1, first_difference(mine, got));
+  }
+}
+
 TEST(Probe, AMatchedMessageIsReceivedByItsHandleAloneOnAnyKind) {
   for (const KindName& kind : usable_kinds())
     for (const std::size_t bytes : {std::size_t{16}, std::size_t{6000}, std::size_t{400001}}) {
