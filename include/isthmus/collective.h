@@ -9,7 +9,7 @@
  * Streams: as for messages: the work that a buffer's queue holds when the call is made is waited for; when the call returns,
  * or its request is complete, the result is there and the buffers may be used again.
  * Nonblocking forms: give a request for ist_wait, ist_test and the others. They advance inside any call of the library on their world (of those that
- * only start something, inside some: docs/messages.md), and several may be under way, if every rank starts them in the same order. ist_cancel() gives up this rank's part alone: its request is complete, and its
+ * only start something, inside each that comes some ms after the last look, and inside every eighth within them), and several may be under way, if every rank starts them in the same order. ist_cancel() gives up this rank's part alone: its request is complete, and its
  * buffers are free, as soon as no other rank is at work on them; it takes back nothing. Those that need something of this rank get
  * IST_ERR_PENDING, in rare cases IST_ERR_DEVICE where they had begun to fetch it, and a text that names it. The next call works.
  * Errors: what one rank cannot do (a buffer that is none, no memory) is its own error, and IST_ERR_* of the same number on

@@ -186,12 +186,12 @@ void Nccl::remove(NcclTeam* team) {
 
 bool Nccl::others_outstanding(const NcclTeam& team) {
   std::erase_if(offered_, [&](const auto& one) { return team.twin().engine().find(one.second) == nullptr; });
-  return std::any_of(offered_.begin(), offered_.end(), [&team](const auto& one) { return one.first != &team; });
+  return std::any_of(offered_.begin(), offered_.end(), [&team](const auto& one) { return one.first.lock().get() != &team; });
 }
 
 void Nccl::offered(const NcclTeam& team, OperationId call) {
   others_outstanding(team);  // so that they do not pile up
-  offered_.emplace_back(&team, call);
+  offered_.emplace_back(team.weak_from_this(), call);
 }
 
 NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,

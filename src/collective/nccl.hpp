@@ -81,7 +81,6 @@ class Nccl {
 
  private:
   std::vector<NcclTeam*> teams();
-  std::vector<std::pair<const NcclTeam*, OperationId>> offered_;  // some that were taken, too
   struct Facts {
     std::uint64_t version = 0;  // 0: it is off there
     std::vector<std::uint64_t> devices;
@@ -100,6 +99,8 @@ class Nccl {
   std::mutex mutex_;          // guards what follows
   std::vector<Worker> workers_;
   std::vector<NcclTeam*> teams_;
+  // Under the engine's lock; some whose outcome was taken, too. Held weakly, the place of a team that has ended is no other team's.
+  std::vector<std::pair<std::weak_ptr<const NcclTeam>, OperationId>> offered_;
 };
 
 // The library as `isthmus info` shows it: of a world of several ranks.

@@ -57,6 +57,7 @@ NcclCall::Vote NcclCall::cast(const Status& so_far) {
   vote.present = 1;
   int device = -1;
   if (!so_far.ok() || !work_.usable || !buffers_fit(device)) return vote;
+  const bool shows = order_shows();
   NcclTeam::State state{};
   std::shared_ptr<GuestStream> own;
   Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
@@ -65,9 +66,9 @@ NcclCall::Vote NcclCall::cast(const Status& so_far) {
     state = team_->state();
     own = team_->stream();
     if (!team_->broken().ok()) return vote;
-    if (order_shows() && !guests.loads_eagerly() && team_->nccl().others_outstanding(*team_)) return vote;
+    if (shows && !guests.loads_eagerly() && team_->nccl().others_outstanding(*team_)) return vote;
   }
-  if (!guests.may_launch(own.get(), order_shows()) || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr))
+  if (!guests.may_launch(own.get(), shows) || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr))
     return vote;
   if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
     const auto id = team_->make_id();
