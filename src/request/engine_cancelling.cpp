@@ -1,6 +1,7 @@
 // Operations that are given up: receives that no message has matched, sends that nobody has taken, or whose bytes cannot be read, and this
 // rank's part in collective calls.
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include "request/engine.hpp"
@@ -22,12 +23,15 @@ void Engine::cancel(OperationId id) {
   if (!to_itself) return;
   // This rank hears of it now: a receive that begins after this one has been waited for must not meet what was announced.
   PeerState& own = peer(parts_.rank);
-  for (bool moved = true; moved;) {
-    moved = posting_ > 0 && drain_outbox(own);
-    while (const auto arrival = own.path->next()) {
-      on_arrival(*own.path, *arrival);
-      moved = true;
+  try {
+    for (bool moved = true; moved;) {
+      moved = posting_ > 0 && drain_outbox(own);
+      while (const auto arrival = own.path->next()) {
+        on_arrival(*own.path, *arrival);
+        moved = true;
+      }
     }
+  } catch (const std::bad_alloc&) {  // it is given up all the same; a later look hears of it
   }
 }
 
