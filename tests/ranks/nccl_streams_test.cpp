@@ -47,6 +47,14 @@ std::string carrier_of(ist_type type, ist_op op, ist_comm on = comm()) {
   return ist_carrier_name(status.carrier);
 }
 
+// Where what streams hold decides, it may take the library another look to see that they are over. All ranks hear the same of each call.
+template <typename T>
+void expect_nccl_soon(ist_type type, ist_op op) {
+  std::string carrier;
+  for (int calls = 0; calls < 100 && carrier != "nccl"; ++calls) carrier = carrier_of<T>(type, op);
+  EXPECT_EQ("nccl", carrier);
+}
+
 // May NCCL have what is no risk at the moment?
 bool any_order() { return std::getenv("ISTHMUS_TEST_ANY_ORDER") != nullptr; }
 // Or is it no risk at any time?
@@ -89,11 +97,12 @@ TEST_F(NcclBesideStreams, HasReductionsWhoseOrderShowsWhileNoRequestOfAnotherCom
     }
     IST_OK_OR_FAIL(ist_barrier(comm()));
   }
-  EXPECT_EQ("nccl", carrier_of<std::int64_t>(IST_INT64, IST_SUM));
+  expect_nccl_soon<std::int64_t>(IST_INT64, IST_SUM);
   ist_status status{};
   IST_OK_OR_FAIL(ist_wait(&request, &status));
   EXPECT_STREQ("nccl", ist_carrier_name(status.carrier));
   EXPECT_EQ("nccl", carrier_of<double>(IST_DOUBLE, IST_MIN));
+  EXPECT_EQ("nccl", carrier_of<double>(IST_DOUBLE, IST_SUM));
   IST_OK_OR_FAIL(ist_comm_free(&other));
 }
 
@@ -115,6 +124,7 @@ TEST_F(NcclBesideStreams, HasThemWhateverChannelsOthersPrepareToItsRanks) {
     EXPECT_EQ("nccl", carrier_of<double>(IST_DOUBLE, IST_MIN, pair));
     IST_OK_OR_FAIL(ist_comm_free(&pair));
   }
+  if (any_order()) return expect_nccl_soon<double>(IST_DOUBLE, IST_MIN);
   EXPECT_EQ(by_either() ? "nccl" : "none", carrier_of<double>(IST_DOUBLE, IST_MIN));
 }
 
@@ -124,9 +134,15 @@ TEST_F(NcclBesideStreams, HasNoneOfThemFromTheFirstCallInStreamsOn) {
   for (int round = 0; round < 2; ++round) {
     IST_OK_OR_FAIL(ist_allreduce_on(stream.get(), IST_IN_PLACE, few.get(), 100, IST_UINT64, IST_MAX, comm()));
     stream.wait();
-    EXPECT_EQ(by_either() || size() == 2 ? "nccl" : "none", carrier_of<double>(IST_DOUBLE, IST_SUM));
-    EXPECT_EQ(by_either() ? "nccl" : "none", carrier_of<double>(IST_DOUBLE, IST_MIN));
-    EXPECT_EQ("nccl", carrier_of<std::int64_t>(IST_INT64, IST_MIN));
+    if (any_order() || size() == 2) expect_nccl_soon<double>(IST_DOUBLE, IST_SUM);
+    if (any_order()) expect_nccl_soon<double>(IST_DOUBLE, IST_MIN);
+    if (!any_order()) {
+      EXPECT_EQ(by_either() ? "nccl" : "none", carrier_of<double>(IST_DOUBLE, IST_MIN));
+    }
+    if (!any_order() && size() > 2) {
+      EXPECT_EQ(by_either() ? "nccl" : "none", carrier_of<double>(IST_DOUBLE, IST_SUM));
+    }
+    expect_nccl_soon<std::int64_t>(IST_INT64, IST_MIN);
   }
 }
 
