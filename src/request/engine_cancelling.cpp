@@ -31,7 +31,8 @@ void Engine::cancel(OperationId id) {
         moved = true;
       }
     }
-  } catch (const std::bad_alloc&) {  // it is given up all the same; a later look hears of it
+  } catch (const std::bad_alloc&) {
+    return;  // it is given up all the same; a later look hears of it
   }
 }
 
