@@ -97,7 +97,7 @@ IST_API int ist_iexscan(ist_buffer send, ist_buffer recv, int64_t count, ist_typ
                         ist_request* request);
 
 /* Everybody's send buffer to the root, one after the other in the order of ranks. recv_count: elements of each rank; the
- * receive arguments matter on the root. v: recv_counts[r] elements from rank r to recv + displs[r]. */
+ * receive arguments matter on the root. v, on all ranks or none: recv_counts[r] elements from rank r to recv + displs[r]. */
 IST_API int ist_gather(ist_buffer send, int64_t send_count, ist_buffer recv, int64_t recv_count, ist_type type, int root,
                        ist_comm comm);
 IST_API int ist_igather(ist_buffer send, int64_t send_count, ist_buffer recv, int64_t recv_count, ist_type type, int root,

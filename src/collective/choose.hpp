@@ -131,9 +131,11 @@ bool worth_asking(ChosenCall call, const CollectiveShape& shape, const Collectiv
 // between GPUs. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
 
-// Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector.
+// Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector, or of all parts.
 bool shares_barrier(int ranks, const CollectiveProfile& machine);
 bool shares_scan(const CollectiveShape& shape, const CollectiveProfile& machine);
+bool shares_gather(const CollectiveShape& shape, const CollectiveProfile& machine);
+bool shares_scatter(const CollectiveShape& shape, const CollectiveProfile& machine);
 // By messages: does a scan combine by rank, as it would in shared memory? Else in rounds.
 bool scans_by_rank(const CollectiveShape& shape, const CollectiveProfile& machine);
 

@@ -97,9 +97,18 @@ void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const
 // scan.cpp
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive);
 // gather.cpp
-// In place on the root: its own part is where it belongs.
-void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, int root, bool in_place);
-void plan_scatter(Plan& plan, const Piece& send, const Division& layout, const Piece& recv, int root, bool in_place);
+// Parts at one rank: each has its own, and the root all of them.
+struct RootedParts {
+  int root = 0;
+  bool alike = false;  // all parts are the same, by what every rank knows
+  Piece own;
+  // The root's:
+  Piece whole;
+  Division layout;
+  bool in_place = false;  // its own part is where it belongs
+};
+void plan_gather(Plan& plan, const RootedParts& parts);
+void plan_scatter(Plan& plan, const RootedParts& parts);
 // allgather.cpp
 void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place);
 // alltoall.cpp

@@ -1,8 +1,9 @@
-// Gather and scatter: the root exchanges with all others at once; on a node that is as fast as any tree, and copies nothing
-// twice.
+// Gather and scatter: short parts through memory that all ranks see; of others the root exchanges with all ranks at once, which on a node is as
+// fast as any tree, and copies nothing twice.
 #include <algorithm>
 
 #include "collective/collectives.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 
@@ -28,30 +29,52 @@ Bytes Division::span() const {
   return end;
 }
 
-void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, int root, bool in_place) {
-  plan.tell(Plan::Call::gather, Bytes{}, root);
-  plan.walk(plan.rank() == root ? layout.largest() : send.size);
-  if (plan.rank() != root) {
-    plan.send(send, root, 0, {});
+namespace {
+
+// How the root has it, as every rank knows it where all parts are the same.
+Division layout_of(const Plan& plan, const RootedParts& parts) {
+  return plan.rank() == parts.root ? parts.layout : Division::even({parts.own.size.value, Bytes{1}}, plan.size());
+}
+
+// Of a call whose parts are the same: of one; else of none in particular.
+Bytes told(const Plan& plan, const RootedParts& parts) {
+  return parts.alike ? layout_of(plan, parts).elements(0).bytes() : Bytes{};
+}
+
+}  // namespace
+
+void plan_gather(Plan& plan, const RootedParts& parts) {
+  const bool is_root = plan.rank() == parts.root;
+  const Bytes each = told(plan, parts);
+  plan.tell(parts.alike ? Plan::Call::gather : Plan::Call::gatherv, each, parts.root);
+  if (parts.alike && plan.size() > 1 && plan.comm().shares_gather(each))
+    return shared_gather(plan, parts, layout_of(plan, parts));
+  plan.walk(is_root ? parts.layout.largest() : parts.own.size);
+  if (!is_root) {
+    plan.send(parts.own, parts.root, 0, {});
     return;
   }
   for (int from = 0; from < plan.size(); ++from)
-    if (from != root) plan.receive(layout.of(recv, from), from, 0, {});
-  if (!in_place) plan.copy(layout.of(recv, root), send, {});
+    if (from != parts.root) plan.receive(parts.layout.of(parts.whole, from), from, 0, {});
+  if (!parts.in_place) plan.copy(parts.layout.of(parts.whole, parts.root), parts.own, {});
 }
 
-void plan_scatter(Plan& plan, const Piece& send, const Division& layout, const Piece& recv, int root, bool in_place) {
-  plan.tell(Plan::Call::scatter, Bytes{}, root);
-  plan.walk(plan.rank() == root ? layout.largest() : recv.size);
-  if (plan.rank() != root) {
-    plan.receive(recv, root, 0, {});
+void plan_scatter(Plan& plan, const RootedParts& parts) {
+  const bool is_root = plan.rank() == parts.root;
+  const Bytes each = told(plan, parts);
+  plan.tell(parts.alike ? Plan::Call::scatter : Plan::Call::scatterv, each, parts.root);
+  if (parts.alike && plan.size() > 1 && plan.comm().shares_scatter(each))
+    return shared_scatter(plan, parts, layout_of(plan, parts));
+  plan.walk(is_root ? parts.layout.largest() : parts.own.size);
+  if (!is_root) {
+    plan.receive(parts.own, parts.root, 0, {});
     return;
   }
   for (int distance = 1; distance < plan.size(); ++distance) {
-    const int to = (root + distance) % plan.size();
-    plan.send(layout.of(send, to), to, 0, {});
+    const int to = (parts.root + distance) % plan.size();
+    plan.send(parts.layout.of(parts.whole, to), to, 0, {});
   }
-  if (!in_place) plan.copy(recv, layout.of(send, root), {});
+  if (!parts.in_place) plan.copy(parts.own, parts.layout.of(parts.whole, parts.root), {});
 }
 
 }  // namespace ist

@@ -78,7 +78,9 @@ class Plan {
     reduce_scatter,
     scan,
     gather,
-    scatter
+    scatter,
+    gatherv,
+    scatterv
   };
   // `detail`: what else all give alike, such as a root.
   static SharedLane::Note note_of(Call call, Bytes bytes, int detail) {

@@ -76,13 +76,10 @@ void shared_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, con
 
 void shared_scan(Plan& plan, const ReductionData& data, bool exclusive) {
   SharedCall& call = plan.share();
-  const Bytes size = data.elements.bytes();
   const std::byte* const input = plan.shared_input(data.send).address();
-  call.say(0, input, size, SharedLane::kThoseBehind);
-  const int last = plan.rank() - (exclusive ? 1 : 0);
-  if (last >= 0)
-    shared::fold(call, {0, last, input, plan.shared_output(data.recv).address(), size},
-                 [size](int from) { return shared::whole(from, size); });
+  const bool wants = !exclusive || plan.rank() > 0;
+  std::byte* const result = wants ? plan.shared_output(data.recv).address() : nullptr;
+  shared::scan(call, input, result, data.elements.bytes(), exclusive);
   plan.end_shared();
 }
 
@@ -92,6 +89,26 @@ void shared_allgather(Plan& plan, const Piece& own, const Piece& recv, const Div
   // On a device the whole result comes at once, its own part, too.
   shared::allgather(call, input.address(), plan.shared_output(recv).address(), layout,
                     !in_place || recv.kind != KindId::host);
+  plan.end_shared();
+}
+
+void shared_gather(Plan& plan, const RootedParts& parts, const Division& layout) {
+  SharedCall& call = plan.share();
+  const bool is_root = plan.rank() == parts.root;
+  // On a device the whole comes at once, the root's own part, too.
+  const bool gives = !is_root || !parts.in_place || parts.whole.kind != KindId::host;
+  const std::byte* const own = gives ? plan.shared_input(parts.own).address() : nullptr;
+  std::byte* const whole = is_root ? plan.shared_output(parts.whole).address() : nullptr;
+  shared::gather(call, own, whole, layout, parts.root);
+  plan.end_shared();
+}
+
+void shared_scatter(Plan& plan, const RootedParts& parts, const Division& layout) {
+  SharedCall& call = plan.share();
+  const bool is_root = plan.rank() == parts.root;
+  const std::byte* const whole = is_root ? plan.shared_input(parts.whole).address() : nullptr;
+  std::byte* const own = is_root && parts.in_place ? nullptr : plan.shared_output(parts.own).address();
+  shared::scatter(call, whole, own, layout, parts.root);
   plan.end_shared();
 }
 

@@ -20,6 +20,9 @@ void shared_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, con
 void shared_scan(Plan& plan, const ReductionData& data, bool exclusive);
 // own: this rank's part, of recv where it is in place.
 void shared_allgather(Plan& plan, const Piece& own, const Piece& recv, const Division& layout, bool in_place);
+// layout: of all parts, alike for all ranks.
+void shared_gather(Plan& plan, const RootedParts& parts, const Division& layout);
+void shared_scatter(Plan& plan, const RootedParts& parts, const Division& layout);
 void shared_alltoall(Plan& plan, const Piece& send, const Piece& recv, const Division& layout);
 
 }  // namespace ist

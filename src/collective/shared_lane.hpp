@@ -29,6 +29,8 @@ class SharedLane : public LaneTurns {
   // As readers of what is said: the ranks above this one. The others may be gone.
   static constexpr int kThoseBehind = -2;
 
+  // Of `what`: which call it is, and no more.
+  static constexpr std::uint64_t kCall = 0xff;
   // In `what`: a call that begins with words between all ranks, which may go on as soon as it has all of them.
   static constexpr std::uint64_t kAsks = std::uint64_t{1} << 63U;
 

@@ -105,6 +105,45 @@ inline void allgather(SharedCall& call, const std::byte* own, std::byte* recv, c
   }
 }
 
+// own: this rank's part; recv: the root's, which has its own part in its place, where own is null.
+inline void gather(SharedCall& call, const std::byte* own, std::byte* recv, const Division& layout, int root) {
+  const Bytes size = layout.elements(0).bytes();
+  if (call.rank() != root) return call.say(0, own, size, root);
+  if (own != nullptr) call.copy_own(recv + layout.place(root).value, own, size);
+  for (int distance = 1; distance < call.size(); ++distance) {
+    const int from = after(call, distance);
+    call.copy(recv + layout.place(from).value, whole(from, size));
+  }
+}
+
+// send: the root's; own: where this rank's part belongs; null: it is there.
+inline void scatter(SharedCall& call, const std::byte* send, std::byte* own, const Division& layout, int root) {
+  const Bytes each = layout.elements(root).bytes();
+  Said said = said_by(root, layout);
+  said.size.in_all = all_of(each).in_all;  // what each rank knows of the root's is its own part
+  if (call.rank() != root) {
+    const SharedCall::Share part = part_of(root, call.rank(), layout);
+    return call.copy(own, {root, 0, said.size, part.offset, each});
+  }
+  call.say(0, send + said.start.value, said.size, SharedLane::kEverybody);
+  if (own != nullptr) call.copy_own(own, send + layout.place(root).value, each);
+}
+
+// Of all that is taken: the operands are not in place.
+inline void reduce_scatter(SharedCall& call, const std::byte* send, std::byte* into, const Division& layout) {
+  const int rank = call.rank();
+  say_parts(call, send, layout);
+  fold(call, {0, call.size() - 1, send + layout.place(rank).value, into, layout.elements(rank).bytes()},
+       [&](int from) { return part_of(from, rank, layout); });
+}
+
+// recv: of whom has a result; in place it is `send`.
+inline void scan(SharedCall& call, const std::byte* send, std::byte* recv, Bytes size, bool exclusive) {
+  call.say(0, send, size, SharedLane::kThoseBehind);
+  const int last = call.rank() - (exclusive ? 1 : 0);
+  if (last >= 0) fold(call, {0, last, send, recv, size}, [size](int from) { return whole(from, size); });
+}
+
 // In place both are the same.
 inline void alltoall(SharedCall& call, const std::byte* send, std::byte* recv, const Division& layout) {
   const int rank = call.rank();

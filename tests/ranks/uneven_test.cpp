@@ -130,6 +130,52 @@ TEST(Uneven, AllgatherThatMeetsAllgathervSaysSo) {
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
+// Whoever has counts expects all parts of a size of their own, and by messages.
+TEST(Uneven, GatherThatMeetsGathervAndScatterThatMeetsScattervSaySo) {
+  std::vector<unsigned char> one(1000, 1);
+  std::vector<unsigned char> all(2000);
+  const std::int64_t counts[2] = {1000, 1000};
+  const std::int64_t displs[2] = {0, 1000};
+  const auto expect_another = [](int code) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, code) << text();
+    EXPECT_NE(std::string::npos, text().find("makes another collective call")) << text();
+  };
+  if (rank() == 0)
+    expect_another(ist_gatherv(ist_host(one.data()), 1000, ist_host(all.data()), counts, displs, IST_BYTE, 0, comm()));
+  else
+    IST_OK_OR_FAIL(ist_gather(ist_host(one.data()), 1000, ist_host(nullptr), 0, IST_BYTE, 0, comm()));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  if (rank() == 1)
+    expect_another(ist_scatterv(ist_host(all.data()), counts, displs, ist_host(one.data()), 1000, IST_BYTE, 0, comm()));
+  else
+    IST_OK_OR_FAIL(ist_scatter(ist_host(all.data()), 1000, ist_host(one.data()), 1000, IST_BYTE, 0, comm()));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+// In memory that both see, by a message, and one of each.
+TEST(Uneven, PartsOfAnotherSizeThanTheRootsAreToldToWhoTakesThem) {
+  std::vector<unsigned char> one(200000, 1);
+  std::vector<unsigned char> all(400000);
+  for (const int mine : {64, 2000, 100000})
+    for (const int theirs : {mine / 2, mine + 1, 2 * mine}) {
+      SCOPED_TRACE(std::to_string(theirs) + " where " + std::to_string(mine) + " are expected");
+      const std::int64_t roots = rank() == 0 ? mine : theirs;
+      const int gathered = ist_gather(ist_host(one.data()), roots, ist_host(all.data()), roots, IST_BYTE, 0, comm());
+      if (rank() == 0)
+        expect_uneven(gathered, "ist_gather", mine);
+      else
+        EXPECT_TRUE(gathered == IST_OK || gathered == IST_ERR_TRUNCATE) << text();
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+      const std::int64_t parts = rank() == 0 ? theirs : mine;
+      const int scattered = ist_scatter(ist_host(all.data()), parts, ist_host(one.data()), parts, IST_BYTE, 0, comm());
+      if (rank() == 1)
+        expect_uneven(scattered, "ist_scatter", mine);
+      else
+        EXPECT_TRUE(scattered == IST_OK || scattered == IST_ERR_TRUNCATE) << text();
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+    }
+}
+
 TEST(Uneven, ABarrierThatMeetsABroadcastSaysSo) {
   double data[8] = {};
   if (rank() == 0)

@@ -88,14 +88,15 @@ int gather(const Asked& asked, const PartArgument& send, const PartsArgument& re
         return check_type(type);
       },
       [&](CollectiveCall& call) {
-        if (!call.is(root)) return plan_gather(call.plan(), send.piece(call, type), {}, {}, root, false);
+        const bool alike = !recv.varied;
+        if (!call.is(root)) return plan_gather(call.plan(), {root, alike, send.piece(call, type), {}, {}});
         const bool in_place = is_in_place(send.buffer);
         const Division layout = recv.layout(call, type);
         const Piece whole = call.piece(recv.name, recv.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : send.piece(call, type);
         check_own(call, own, layout);
         if (!in_place) call.keep_apart(own, in_one(own), whole, layout);
-        plan_gather(call.plan(), own, whole, layout, root, in_place);
+        plan_gather(call.plan(), {root, alike, own, whole, layout, in_place});
       });
 }
 
@@ -114,14 +115,15 @@ int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& r
         return check_type(type);
       },
       [&](CollectiveCall& call) {
-        if (!call.is(root)) return plan_scatter(call.plan(), {}, {}, recv.piece(call, type), root, false);
+        const bool alike = !send.varied;
+        if (!call.is(root)) return plan_scatter(call.plan(), {root, alike, recv.piece(call, type), {}, {}});
         const bool in_place = is_in_place(recv.buffer);
         const Division layout = send.layout(call, type);
         const Piece whole = call.piece(send.name, send.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : recv.piece(call, type);
         check_own(call, own, layout);
         if (!in_place) call.keep_apart(whole, layout, own, in_one(own));
-        plan_scatter(call.plan(), whole, layout, own, root, in_place);
+        plan_scatter(call.plan(), {root, alike, own, whole, layout, in_place});
       });
 }
 
@@ -178,6 +180,7 @@ extern "C" {
 
 int ist_gather(ist_buffer send, int64_t send_count, ist_buffer recv, int64_t recv_count, ist_type type, int root,
                ist_comm comm) try {
+  if (const auto done = ist::gather_at_once({send, send_count, recv, recv_count, type, root}, comm)) return *done;
   return ist::gather(ist::blocking("ist_gather", comm), {"send", send, send_count}, ist::equal("recv", recv, recv_count),
                      type, root);
 } catch (...) {
@@ -210,6 +213,7 @@ int ist_igatherv(ist_buffer send, int64_t send_count, ist_buffer recv, const int
 
 int ist_scatter(ist_buffer send, int64_t send_count, ist_buffer recv, int64_t recv_count, ist_type type, int root,
                 ist_comm comm) try {
+  if (const auto done = ist::scatter_at_once({recv, recv_count, send, send_count, type, root}, comm)) return *done;
   return ist::scatter(ist::blocking("ist_scatter", comm), ist::equal("send", send, send_count), {"recv", recv, recv_count},
                       type, root);
 } catch (...) {

@@ -113,13 +113,14 @@ int gather(const Asked& asked, const Given& from, const Given& to, int root) {
         return find(recv, comm, true, is_root);
       },
       [&](CollectiveCall& call) {
-        if (!call.is(root)) return plan_gather(call.plan(), send.bytes(call, send.all(), false), {}, {}, root, false);
+        const bool alike = !varies(to);
+        if (!call.is(root)) return plan_gather(call.plan(), {root, alike, send.bytes(call, send.all(), false), {}, {}});
         const bool in_place = is_in_place(send.buffer());
         const Piece whole = recv.bytes(call, in_place ? recv.part(root) : LaidSide::Range{}, true);
         const Piece own = in_place ? recv.division().of(whole, root) : send.bytes(call, send.all(), false);
         check_own_bytes(call, own, recv.division());
         if (!in_place) call.keep_apart(own, as_one_part(own), whole, recv.division());
-        plan_gather(call.plan(), own, whole, recv.division(), root, in_place);
+        plan_gather(call.plan(), {root, alike, own, whole, recv.division(), in_place});
       });
 }
 
@@ -141,13 +142,14 @@ int scatter(const Asked& asked, const Given& from, const Given& to, int root) {
         return is_root ? find(recv, comm, true) : recv.find(comm.size(), true);
       },
       [&](CollectiveCall& call) {
-        if (!call.is(root)) return plan_scatter(call.plan(), {}, {}, recv.bytes(call, {}, true), root, false);
+        const bool alike = !varies(from);
+        if (!call.is(root)) return plan_scatter(call.plan(), {root, alike, recv.bytes(call, {}, true), {}, {}});
         const bool in_place = is_in_place(recv.buffer());
         const Piece whole = send.bytes(call, send.all(), false);
         const Piece own = in_place ? send.division().of(whole, root) : recv.bytes(call, {}, true);
         check_own_bytes(call, own, send.division());
         if (!in_place) call.keep_apart(whole, send.division(), own, as_one_part(own));
-        plan_scatter(call.plan(), whole, send.division(), own, root, in_place);
+        plan_scatter(call.plan(), {root, alike, own, whole, send.division(), in_place});
       });
 }
 

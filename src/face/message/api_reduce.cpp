@@ -150,6 +150,7 @@ int ist_iallreduce(ist_buffer send, ist_buffer recv, int64_t count, ist_type typ
 int ist_reduce_scatter(ist_buffer send, ist_buffer recv, const int64_t* recv_counts, ist_type type, ist_op op,
                        ist_comm comm) try {
   if (recv_counts == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_reduce_scatter: recv_counts is null");
+  if (const auto done = ist::reduce_scatter_at_once({send, recv, 0, type, op}, recv_counts, comm)) return *done;
   return ist::reduce_scatter(ist::blocking("ist_reduce_scatter", comm), {send, recv, 0, type, op}, {recv_counts, 0});
 } catch (...) {
   return ist::report_exception("ist_reduce_scatter");
@@ -166,6 +167,8 @@ int ist_ireduce_scatter(ist_buffer send, ist_buffer recv, const int64_t* recv_co
 
 int ist_reduce_scatter_block(ist_buffer send, ist_buffer recv, int64_t recv_count, ist_type type, ist_op op,
                              ist_comm comm) try {
+  if (const auto done = ist::reduce_scatter_at_once("ist_reduce_scatter_block", {send, recv, recv_count, type, op}, comm))
+    return *done;
   return ist::reduce_scatter(ist::blocking("ist_reduce_scatter_block", comm), {send, recv, 0, type, op},
                              {nullptr, recv_count});
 } catch (...) {
@@ -181,6 +184,7 @@ int ist_ireduce_scatter_block(ist_buffer send, ist_buffer recv, int64_t recv_cou
 }
 
 int ist_scan(ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op, ist_comm comm) try {
+  if (const auto done = ist::scan_at_once({send, recv, count, type, op}, false, comm)) return *done;
   return ist::scan(ist::blocking("ist_scan", comm), {send, recv, count, type, op}, false);
 } catch (...) {
   return ist::report_exception("ist_scan");
@@ -194,6 +198,7 @@ int ist_iscan(ist_buffer send, ist_buffer recv, int64_t count, ist_type type, is
 }
 
 int ist_exscan(ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op, ist_comm comm) try {
+  if (const auto done = ist::scan_at_once({send, recv, count, type, op}, true, comm)) return *done;
   return ist::scan(ist::blocking("ist_exscan", comm), {send, recv, count, type, op}, true);
 } catch (...) {
   return ist::report_exception("ist_exscan");

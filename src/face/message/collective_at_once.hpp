@@ -18,18 +18,18 @@
 
 namespace ist {
 
-// A collective call of the usual kind.
+// A collective call of the usual kind. Without `chosen` there is nothing to choose but whether it goes through shared memory.
 struct BriefCall {
   const char* name;
   Plan::Call what;
-  ChosenCall chosen;
+  std::optional<ChosenCall> chosen;
   int detail = 0;
 };
 
 // Does such a call, all of it so many bytes, go through shared memory by what all ranks know?
 inline bool is_shared(const Communicator& comm, const BriefCall& call, Bytes all) {
-  return comm.algorithm(call.chosen, all, Combiner{}.commutative) == Algorithm::shared &&
-         !comm.may_go_by_nccl(call.chosen, all);
+  return comm.algorithm(*call.chosen, all, Combiner{}.commutative) == Algorithm::shared &&
+         !comm.may_go_by_nccl(*call.chosen, all);
 }
 
 // Null: not a communicator of such calls.
@@ -62,7 +62,7 @@ int make_at_once(const Communicator& comm, const BriefCall& call, Bytes all, con
   const std::uint64_t number = comm.count_call();
   lane.come_to(number);
   lane.note(number, Plan::note_of(call.what, all, call.detail));
-  if (call.what != Plan::Call::barrier) comm.note(Algorithm::shared);
+  if (call.chosen) comm.note(Algorithm::shared);
   SharedCall shared{lane, number, combiner};
   shared.at_once();
   steps(shared);
@@ -105,21 +105,36 @@ struct ReduceArguments {
   ist_op op;
 };
 
-// root: a rank, or SharedLane::kEverybody.
-inline std::optional<int> reduce_at_once(const ReduceArguments& given, const BriefCall& what, int root, ist_comm handle) {
+inline Combiner combiner_of(const ReduceArguments& given) {
+  return {static_cast<Reduction>(reinterpret_cast<std::uintptr_t>(given.op)), given.type};
+}
+
+// Vectors of one size. In place, and of a rank that wants no result, both are the same.
+struct BriefReduction {
+  BriefBuffer send;  // without a communicator: anything else
+  BriefBuffer recv;
+};
+// `wants`, bool(const Communicator&): this rank gets a result.
+template <class Wants>
+BriefReduction reduced(const ReduceArguments& given, ist_comm handle, const Wants& wants) {
   const bool in_place = is_in_place(given.send);
   const BriefBuffer send = brief_buffer({in_place ? given.recv : given.send, given.count, given.type}, handle);
-  if (send.comm == nullptr || !is_ordinary(given.op, given.type) || !is_shared(*send.comm, what, send.size)) return {};
-  const bool wants = root == SharedLane::kEverybody || send.comm->rank() == root;
-  if (root >= send.comm->size() || (in_place && !wants)) return {};
-  BriefBuffer recv = send;
-  if (!in_place && wants) {
-    recv = brief_buffer({given.recv, given.count, given.type}, handle);
-    if (recv.comm == nullptr || overlap(send, recv)) return {};
-  }
-  const Combiner combiner{static_cast<Reduction>(reinterpret_cast<std::uintptr_t>(given.op)), given.type};
-  return make_at_once(*send.comm, what, send.size, combiner,
-                      [&](SharedCall& call) { shared::reduce(call, send.address, recv.address, send.size, root); });
+  if (send.comm == nullptr || !is_ordinary(given.op, given.type)) return {};
+  if (!wants(*send.comm)) return in_place ? BriefReduction{} : BriefReduction{send, send};
+  if (in_place) return {send, send};
+  const BriefBuffer recv = brief_buffer({given.recv, given.count, given.type}, handle);
+  if (recv.comm == nullptr || overlap(send, recv)) return {};
+  return {send, recv};
+}
+
+// root: a rank, or SharedLane::kEverybody.
+inline std::optional<int> reduce_at_once(const ReduceArguments& given, const BriefCall& what, int root, ist_comm handle) {
+  const auto [send, recv] = reduced(
+      given, handle, [root](const Communicator& comm) { return root == SharedLane::kEverybody || comm.rank() == root; });
+  if (send.comm == nullptr || root >= send.comm->size() || !is_shared(*send.comm, what, send.size)) return {};
+  return make_at_once(*send.comm, what, send.size, combiner_of(given), [&, from = send, to = recv](SharedCall& call) {
+    shared::reduce(call, from.address, to.address, from.size, root);
+  });
 }
 
 inline std::optional<int> reduce_to_root_at_once(const ReduceArguments& given, int root, ist_comm handle) {
@@ -129,6 +144,16 @@ inline std::optional<int> reduce_to_root_at_once(const ReduceArguments& given, i
 inline std::optional<int> allreduce_at_once(const ReduceArguments& given, ist_comm handle) {
   return reduce_at_once(given, {"ist_allreduce", Plan::Call::allreduce, ChosenCall::allreduce}, SharedLane::kEverybody,
                         handle);
+}
+
+inline std::optional<int> scan_at_once(const ReduceArguments& given, bool exclusive, ist_comm handle) {
+  const auto [send, recv] =
+      reduced(given, handle, [exclusive](const Communicator& comm) { return !exclusive || comm.rank() > 0; });
+  if (send.comm == nullptr || !send.comm->shares_scan(send.size)) return {};
+  const BriefCall what{exclusive ? "ist_exscan" : "ist_scan", Plan::Call::scan, {}, exclusive ? 1 : 0};
+  return make_at_once(*send.comm, what, send.size, combiner_of(given), [&, from = send, to = recv](SharedCall& call) {
+    shared::scan(call, from.address, to.address, from.size, exclusive);
+  });
 }
 
 // Equal parts, `count` elements of each rank.
@@ -143,23 +168,24 @@ struct BriefExchange {
   BriefBuffer recv;  // without a communicator: anything else
   Division parts;
 };
-// sends_all: one part for each rank, not one for all.
-inline BriefExchange exchanged(const BriefParts& given, bool sends_all, const BriefCall& what, ist_comm handle) {
+// So many that no product overflows.
+inline bool is_brief_part(std::int64_t count) { return count > 0 && count <= std::int64_t{1} << 20; }
+// Do send and receive buffer have one part for each rank, or one for all?
+enum class Has : std::uint8_t { one, all };
+inline BriefExchange exchanged(const BriefParts& given, Has sends, Has receives, ist_comm handle) {
   const Communicator* const comm = find_brief(handle);
-  // So many that no product overflows.
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;
-  if (comm == nullptr || given.count <= 0 || given.count > kMost) return {};
-  const BriefBuffer recv = brief_buffer({given.recv, given.count * comm->size(), given.type}, handle);
-  const BriefBuffer send =
-      brief_buffer({given.send, sends_all ? given.count * comm->size() : given.count, given.type}, handle);
-  if (recv.comm == nullptr || send.comm == nullptr || !is_shared(*comm, what, recv.size) || overlap(send, recv)) return {};
+  if (comm == nullptr || !is_brief_part(given.count)) return {};
+  const auto count = [&](Has has) { return has == Has::all ? given.count * comm->size() : given.count; };
+  const BriefBuffer recv = brief_buffer({given.recv, count(receives), given.type}, handle);
+  const BriefBuffer send = brief_buffer({given.send, count(sends), given.type}, handle);
+  if (recv.comm == nullptr || send.comm == nullptr || overlap(send, recv)) return {};
   return {send, recv, Division::even({static_cast<std::uint64_t>(given.count), size_of(given.type)}, comm->size())};
 }
 
 inline std::optional<int> allgather_at_once(const BriefParts& given, ist_comm handle) {
   const BriefCall what{"ist_allgather", Plan::Call::allgather, ChosenCall::allgather};
-  const BriefExchange all = exchanged(given, false, what, handle);
-  if (all.recv.comm == nullptr) return {};
+  const BriefExchange all = exchanged(given, Has::one, Has::all, handle);
+  if (all.recv.comm == nullptr || !is_shared(*all.recv.comm, what, all.recv.size)) return {};
   return make_at_once(*all.recv.comm, what, all.recv.size, {}, [&](SharedCall& call) {
     shared::allgather(call, all.send.address, all.recv.address, all.parts, true);
   });
@@ -167,10 +193,80 @@ inline std::optional<int> allgather_at_once(const BriefParts& given, ist_comm ha
 
 inline std::optional<int> alltoall_at_once(const BriefParts& given, ist_comm handle) {
   const BriefCall what{"ist_alltoall", Plan::Call::alltoall, ChosenCall::alltoall};
-  const BriefExchange all = exchanged(given, true, what, handle);
-  if (all.recv.comm == nullptr) return {};
+  const BriefExchange all = exchanged(given, Has::all, Has::all, handle);
+  if (all.recv.comm == nullptr || !is_shared(*all.recv.comm, what, all.recv.size)) return {};
   return make_at_once(*all.recv.comm, what, all.recv.size, {},
                       [&](SharedCall& call) { shared::alltoall(call, all.send.address, all.recv.address, all.parts); });
+}
+
+// given.count: of each part. In place the result would lie on what is still to be combined: that goes the long way.
+inline std::optional<int> reduce_scatter_at_once(const char* name, const ReduceArguments& given, ist_comm handle) {
+  const BriefCall what{name, Plan::Call::reduce_scatter, ChosenCall::reduce_scatter};
+  if (!is_ordinary(given.op, given.type)) return {};
+  const BriefExchange all = exchanged({given.send, given.recv, given.count, given.type}, Has::all, Has::one, handle);
+  if (all.recv.comm == nullptr || !is_shared(*all.recv.comm, what, all.send.size)) return {};
+  return make_at_once(*all.recv.comm, what, all.send.size, combiner_of(given), [&](SharedCall& call) {
+    shared::reduce_scatter(call, all.send.address, all.recv.address, all.parts);
+  });
+}
+// The same of counts that are alike.
+inline std::optional<int> reduce_scatter_at_once(const ReduceArguments& given, const std::int64_t* counts, ist_comm handle) {
+  const Communicator* const comm = find_brief(handle);
+  if (comm == nullptr) return {};
+  for (int rank = 1; rank < comm->size(); ++rank)
+    if (counts[rank] != counts[0]) return {};
+  return reduce_scatter_at_once("ist_reduce_scatter", {given.send, given.recv, counts[0], given.type, given.op}, handle);
+}
+
+// Parts at a root: `own` everywhere, `whole` there. Equal ones.
+struct BriefRooted {
+  const ist_buffer& own;
+  std::int64_t own_count;
+  const ist_buffer& whole;
+  std::int64_t whole_count;
+  ist_type type;
+  int root;
+};
+struct RootedBuffers {
+  const Communicator* comm = nullptr;  // null: anything else
+  std::byte* own = nullptr;            // null: in its place
+  std::byte* whole = nullptr;
+  Bytes each;
+  Division parts;
+};
+inline RootedBuffers rooted(const BriefRooted& given, ist_comm handle) {
+  const Communicator* const comm = find_brief(handle);
+  if (comm == nullptr || given.root < 0 || given.root >= comm->size()) return {};
+  const bool is_root = comm->rank() == given.root;
+  const std::int64_t count = is_root ? given.whole_count : given.own_count;
+  if (!is_brief_part(count)) return {};
+  const bool in_place = is_root && is_in_place(given.own);
+  RootedBuffers found;
+  found.comm = comm;
+  found.parts = Division::even({static_cast<std::uint64_t>(count), size_of(given.type)}, comm->size());
+  found.each = found.parts.elements(0).bytes();
+  const BriefBuffer own = in_place ? BriefBuffer{} : brief_buffer({given.own, given.own_count, given.type}, handle);
+  if (!in_place && (own.comm == nullptr || own.size != found.each)) return {};
+  found.own = own.address;
+  if (!is_root) return found;
+  const BriefBuffer whole = brief_buffer({given.whole, count * comm->size(), given.type}, handle);
+  if (whole.comm == nullptr || (!in_place && overlap(own, whole))) return {};
+  found.whole = whole.address;
+  return found;
+}
+
+inline std::optional<int> gather_at_once(const BriefRooted& given, ist_comm handle) {
+  const RootedBuffers all = rooted(given, handle);
+  if (all.comm == nullptr || !all.comm->shares_gather(all.each)) return {};
+  return make_at_once(*all.comm, {"ist_gather", Plan::Call::gather, {}, given.root}, all.each, {},
+                      [&](SharedCall& call) { shared::gather(call, all.own, all.whole, all.parts, given.root); });
+}
+
+inline std::optional<int> scatter_at_once(const BriefRooted& given, ist_comm handle) {
+  const RootedBuffers all = rooted(given, handle);
+  if (all.comm == nullptr || !all.comm->shares_scatter(all.each)) return {};
+  return make_at_once(*all.comm, {"ist_scatter", Plan::Call::scatter, {}, given.root}, all.each, {},
+                      [&](SharedCall& call) { shared::scatter(call, all.whole, all.own, all.parts, given.root); });
 }
 
 }  // namespace ist

@@ -102,15 +102,25 @@ inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes, Ha
   }
 }
 
-// Asks for the slot's first line, to write there soon: those that have read it have it, too.
-inline void fetch_for_writing(const LaneSlot& slot) {
+// Asks for lines of the slot, to write there soon: those that have read them have them, too. As many as were `last` written there, up to so many
+// bytes: what is longer may better go past the caches (HandingCopy), which is found out by copies whose lines nobody fetched. (Two processors of an
+// AMD EPYC with a line in 0.27 us, a barrier after each, 2026-11-28: an allreduce of 64 B from 0.50 to 0.32 us, of 1 KiB from 0.65 to 0.48; with lines
+// of 4 KiB fetched, too, a broadcast of those from 0.65 to 0.86.)
+inline constexpr std::uint32_t kFetchedToWrite = 2048;
+inline void fetch_line_for_writing(const void* line) {
 #if defined(__x86_64__)
-  asm volatile("prefetchw %0"
-               :
-               : "m"(slot.stamp));  // the builtin asks for reading where the compiler may not assume this one
+  asm volatile(
+      "prefetchw %0"
+      :
+      : "m"(*static_cast<const char*>(line)));  // the builtin asks for reading where the compiler may not assume this one
 #else
-  __builtin_prefetch(&slot, 1);
+  __builtin_prefetch(line, 1);
 #endif
+}
+inline void fetch_for_writing(const LaneSlot& slot, std::uint32_t last) {
+  fetch_line_for_writing(&slot);
+  if (last <= sizeof slot.few || last > kFetchedToWrite) return;
+  for (std::uint32_t at = 0; at < last; at += 64) fetch_line_for_writing(slot.payload + at);
 }
 
 // A reader's side. Guard STAMP_FIRST: nothing of the slot is looked at before its stamp is the one that is waited for.

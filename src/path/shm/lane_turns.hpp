@@ -76,7 +76,8 @@ class LaneTurns {
     if (under_way_.load(std::memory_order_acquire) != 0) return end_among_others(call);
     ended_ = call;
     mine().done.store(marked(call + 1), std::memory_order_release);  // guard DONE_LAST: everything was read
-    fetch_for_writing(mine().slots[slot_of(call + 1, 0)]);
+    const std::size_t next = slot_of(call + 1, 0);
+    fetch_for_writing(mine().slots[next], own_[next].said.load(std::memory_order_relaxed));
   }
 
   // `readers`: a rank or kEverybody, this one among them.
@@ -107,6 +108,7 @@ class LaneTurns {
   // gave_up: as in a slot. Then there are no bytes. `handing`: one for each of those that may write at the same time, or null.
   void write(const Turn& turn, const std::byte* bytes, const LaneBytes& size, std::uint32_t gave_up, HandingCopy* handing) {
     ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size, gave_up}, bytes, handing);
+    own_[turn.slot].said.store(size.said, std::memory_order_relaxed);
     own_[turn.slot].over.fetch_add(1, std::memory_order_release);  // guards ADDED, COUNT_LAST
   }
   // Nothing, now and for good. What was there before stays, and whoever reads that may not be among this one's readers: from now on the slot
@@ -151,6 +153,7 @@ class LaneTurns {
     int readers = kEverybody;
     std::atomic<std::uint64_t> over{0};  // turns
     std::atomic<bool> skipped{false};
+    std::atomic<std::uint32_t> said{0};  // bytes, the last time: it says as many again, as a rule
   };
   static std::size_t slot_of(std::uint64_t call, int round) {
     return static_cast<std::size_t>(call + 2 * static_cast<std::uint64_t>(round)) % kLaneSlots;
