@@ -1,8 +1,6 @@
 #include "cli/explain.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -10,12 +8,11 @@
 #include <optional>
 
 #include "cli/bench_options.hpp"
+#include "cli/explain_call.hpp"
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
 #include "cli/settings_page.hpp"
-#include "collective/nccl.hpp"
 #include "collective/profile.hpp"
-#include "collective/stream_choice.hpp"
 #include "layout/extent.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/lane.hpp"
@@ -31,79 +28,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string call;
+  CallQuestion call;
   std::string from = "host";
   std::string to = "host";
-  std::string kind = "host";
-  std::string type = "byte";
   std::uint64_t size = 8;
-  std::int64_t count = 1;
   std::uint64_t blocks = 0;       // of the sender's layout; 0: one piece
   std::uint64_t into_blocks = 0;  // of the receiver's
-  int ranks = 2;
-  bool ordered = false;
   bool self = false;
   bool synchronous = false;
   bool stream = false;
   bool json = false;
 };
-
-constexpr std::array<std::pair<const char*, ChosenCall>, kChosenCalls> kCalls{
-    {{"allgather", ChosenCall::allgather},
-     {"allreduce", ChosenCall::allreduce},
-     {"alltoall", ChosenCall::alltoall},
-     {"bcast", ChosenCall::bcast},
-     {"reduce", ChosenCall::reduce},
-     {"reduce_scatter", ChosenCall::reduce_scatter}}};
-constexpr std::array kOneWay{"barrier", "exscan", "gather", "scan", "scatter"};
-
-// Those that are put into streams; a barrier, a broadcast, and reductions to one rank and to all.
-struct StreamedName {
-  const char* name;
-  bool barrier;
-  bool reduces;
-  bool to_all;
-};
-constexpr std::array<StreamedName, 4> kStreamed{{{"allreduce_on", false, true, true},
-                                                 {"barrier_on", true, false, true},
-                                                 {"bcast_on", false, false, false},
-                                                 {"reduce_on", false, true, false}}};
-
-const StreamedName* streamed(const std::string& word) {
-  const auto found = std::find_if(kStreamed.begin(), kStreamed.end(), [&](const auto& one) { return word == one.name; });
-  return found == kStreamed.end() ? nullptr : found;
-}
-
-std::string calls_with_a_choice() {
-  std::string names;
-  for (const auto& [name, call] : kCalls) names += (names.empty() ? "" : ", ") + std::string{name};
-  return names;
-}
-
-ChosenCall call_named(const std::string& word) {
-  for (const auto& [name, call] : kCalls)
-    if (word == name) return call;
-  if (std::find(kOneWay.begin(), kOneWay.end(), word) != kOneWay.end())
-    throw Failure(2, word + " has one algorithm, whatever its price: there is a choice of " + calls_with_a_choice());
-  throw Failure(2, "unknown call \"" + word + "\": expected one of " + calls_with_a_choice());
-}
-
-// "float" for IST_FLOAT.
-std::string word_for(ist_type type) {
-  std::string word = name_of(type).substr(4);
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return word;
-}
-
-ist_type type_named(const std::string& word) {
-  std::string known;
-  for (int number = 0; size_of(static_cast<ist_type>(number)) > Bytes{}; ++number) {
-    const auto type = static_cast<ist_type>(number);
-    if (word_for(type) == word) return type;
-    known += (known.empty() ? "" : ", ") + word_for(type);
-  }
-  throw Failure(2, "unknown type \"" + word + "\": expected one of " + known);
-}
 
 Json json_of(const Explanation& answer, const Profile& profile) {
   Json ways = Json::array();
@@ -199,130 +134,9 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   return answer;
 }
 
-bool combines(ChosenCall call) {
-  return call == ChosenCall::reduce || call == ChosenCall::allreduce || call == ChosenCall::reduce_scatter;
-}
-
-// Has each rank, or for each rank, so many elements? Else all have one vector.
-bool in_parts(ChosenCall call) {
-  return call == ChosenCall::allgather || call == ChosenCall::reduce_scatter || call == ChosenCall::alltoall;
-}
-
-// Beside the ways by messages: what a world would decide whose ranks all have this machine's GPUs and this NCCL.
-void add_nccl(Explanation& answer, const Options& options, const Settings& settings, const CollectiveShape& shape,
-              const CollectiveProfile& machine) {
-  const ChosenCall call = call_named(options.call);
-  const Combiner sum{Reduction::sum, type_named(options.type)};
-  ExplainedWay way{std::string{name_of(Algorithm::nccl)}, std::string{meaning_of(Algorithm::nccl)},
-                   nccl_offer(call, shape).price, "", false};
-  if (combines(call) && options.ordered) {
-    way.refused = "every operation that NCCL has commutes";
-  } else if (combines(call) && !nccl_knows(sum)) {
-    way.refused = "NCCL cannot add elements of this type";
-  } else {
-    const auto kinds = Kinds::load(settings.kinds, settings.worker);
-    if (!kinds.ok()) throw Failure(kinds.status());
-    Nccl nccl{settings, **kinds, shape.ranks};
-    nccl.learn(std::vector<std::string>(static_cast<std::size_t>(shape.ranks), nccl.card()));
-    const NcclAnswer said = nccl.explain(nullptr, call, combines(call) ? &sum : nullptr, shape.bytes, machine);
-    answer.remark += "\nOn this machine: " + said.why + ".";
-    way.chosen = said.offered;
-  }
-  if (way.chosen) {
-    for (ExplainedWay& other : answer.ways) other.chosen = false;
-    answer.choice = way.name + ", " + way.meaning + "; else " + answer.choice;
-  }
-  answer.ways.push_back(std::move(way));
-}
-
-std::string combined_on_host(bool cuda, const MachineProfile& machine) {
-  const auto parts = [](double most) {
-    return most < kNeverOnDevice ? "parts up to " + in_words(Bytes{static_cast<std::uint64_t>(most)}) : std::string{"all"};
-  };
-  const double most = cuda ? machine.device_arithmetic_above : machine.device_arithmetic_above_opencl;
-  const std::string text = "\nThe host combines " + parts(most) + ", the device what is longer, if it knows how; where ";
-  if (cuda) return text + "ranks share it, the host " + parts(machine.device_arithmetic_above_shared) + ".";
-  return text + "there are more ranks\nthan such devices, the host " + parts(machine.device_arithmetic_above_opencl_shared) +
-         "; where it is the processor, " + parts(machine.device_arithmetic_above_processor) + ".";
-}
-
-Explanation explain_call(const Options& options, const Settings& settings, Profile profile) {
-  const ChosenCall call = call_named(options.call);
-  const ist_type type = type_named(options.type);
-  const Place place = Place::read(options.kind);
-  const auto size = extent(options.count, type);
-  if (!size.ok()) throw Failure(2, size.status().text());
-  const std::uint64_t parts = in_parts(call) ? static_cast<std::uint64_t>(options.ranks) : 1;
-  std::int64_t in_all = 0;
-  if (__builtin_mul_overflow(size->value, parts, &in_all)) throw Failure(2, "so many elements fit no buffer");
-  const std::string of = std::to_string(options.count) + " x " + word_for(type);
-  Explanation answer{options.call + " of " + of + " (" + in_words(*size) +
-                         (call == ChosenCall::allgather ? " of each rank) on "
-                          : in_parts(call)              ? " for each rank) on "
-                                                        : ") on ") +
-                         std::to_string(options.ranks) + " ranks, " + place.text() + " memory",
-                     "nothing is sent",
-                     "",
-                     {}};
-  if (options.ranks == 1) return answer;
-  const CollectiveShape shape{options.ranks, Bytes{static_cast<std::uint64_t>(in_all)}};
-  know_slots(profile, settings, options.ranks);
-  // As the ranks of one host would, of whom some have a device where the buffers are on one.
-  profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, static_cast<double>(kLaneRoom.value));
-  if (static_cast<KindId>(place.kind) == KindId::cuda) profile.collective = by_gpus(profile.collective);
-  const Algorithm chosen = choose(call, shape, !options.ordered, profile.collective);
-  answer.choice = std::string{name_of(chosen)} + ", " + std::string{meaning_of(chosen)};
-  for (const Offered& offer : offers(call, shape, !options.ordered, profile.collective)) {
-    const char* why = offer.price.refused();
-    answer.ways.push_back({std::string{name_of(offer.algorithm)}, std::string{meaning_of(offer.algorithm)}, offer.price,
-                           why ? why : "", offer.algorithm == chosen});
-  }
-  answer.remark =
-      "The choice follows from what all ranks share: call, type, count, ranks, whether the operation commutes, and the\n"
-      "numbers of rank 0, which all ranks are told when the world is made. The kind of memory changes nothing of it, but "
-      "that\n"
-      "NCCL may have the call where the buffers of all ranks are CUDA memory, each on a GPU of its own.";
-  const auto kind = static_cast<KindId>(place.kind);
-  if ((kind == KindId::cuda || kind == KindId::opencl) && combines(call))
-    answer.remark += combined_on_host(kind == KindId::cuda, profile.message);
-  if (kind == KindId::cuda) add_nccl(answer, options, settings, shape, profile.collective);
-  return answer;
-}
-
-// Why NCCL has no such call, among ranks that each have this machine's GPUs and this NCCL; and whether there is a GPU for each.
-std::string no_nccl(const Options& options, const StreamedName& call, const Settings& settings, bool& own_devices) {
-  const auto kinds = Kinds::load(settings.kinds, settings.worker);
-  if (!kinds.ok()) throw Failure(kinds.status());
-  const MemoryKind* const cuda = (*kinds)->find(KindId::cuda);
-  own_devices = cuda == nullptr || cuda->devices().size() >= static_cast<std::size_t>(options.ranks);
-  if (call.barrier) return "NCCL has no barrier";
-  if (call.reduces && !nccl_knows({Reduction::sum, type_named(options.type)}))
-    return "NCCL cannot add elements of this type";
-  Nccl nccl{settings, **kinds, options.ranks};
-  nccl.learn(std::vector<std::string>(static_cast<std::size_t>(options.ranks), nccl.card()));
-  return nccl.serves(nullptr).text();
-}
-
-Explanation explain_streamed(const Options& options, const StreamedName& call, const Settings& settings) {
-  const auto size = extent(call.barrier ? 0 : options.count, type_named(options.type));
-  if (!size.ok()) throw Failure(2, size.status().text());
-  StreamedCall asked{call.name, {options.ranks, *size, true, false}};
-  asked.no_nccl = no_nccl(options, call, settings, asked.shape.own_devices);
-  asked.shape.nccl = asked.no_nccl.empty();
-  if (call.reduces && call.to_all) asked.share = 2.0 * (options.ranks - 1) / options.ranks;
-  Explanation answer = explain_in_stream(asked);
-  answer.question = std::string{call.name} +
-                    (call.barrier ? ""
-                                  : " of " + std::to_string(options.count) + " x " + word_for(type_named(options.type)) +
-                                        " (" + in_words(*size) + ")") +
-                    " on " + std::to_string(options.ranks) + " ranks, cuda memory";
-  return answer;
-}
-
 Explanation explained(const Options& options, const Settings& settings, const Profile& profile) {
-  if (options.call.empty()) return explain_message(options, settings, profile);
-  if (const StreamedName* const call = streamed(options.call)) return explain_streamed(options, *call, settings);
-  return explain_call(options, settings, profile);
+  return options.call.call.empty() ? explain_message(options, settings, profile)
+                                   : explain_call(options.call, settings, profile);
 }
 
 void run_explain(const Options& options) {
@@ -335,16 +149,21 @@ void run_explain(const Options& options) {
     std::cout << text_of(answer, in_words(profile));
 }
 
+CLI::Validator known_call() {
+  return {[](std::string& word) { return unknown_call(word); }, ""};
+}
+
 }  // namespace
 
 void add_explain_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("explain", "Tell how a message or a collective call is carried, its price term by term, and why");
-  CLI::Option* call = command->add_option(
-      "CALL", options->call,
-      "a call of all ranks: " + calls_with_a_choice() +
-          "; in streams: allreduce_on, barrier_on, bcast_on, reduce_on; without one, a message between two ranks");
+  CLI::Option* call =
+      command
+          ->add_option("CALL", options->call.call,
+                       "a call of all ranks: " + names_of_calls() + "; without one, a message between two ranks")
+          ->check(known_call());
   CLI::Option* from = command->add_option(
       "--from", options->from,
       "of a message: the sender's memory, as in cuda:1, or a class of it: managed, pool, shared-pool, vmm");
@@ -375,17 +194,17 @@ void add_explain_command(CLI::App& app) {
       ->excludes(synchronous)
       ->excludes(blocks);
   const auto of_call = [call](CLI::Option* option) { return option->needs(call); };
-  of_call(command->add_option("--ranks", options->ranks, "of a call: how many take part; 2 unless told"))
+  of_call(command->add_option("--ranks", options->call.ranks, "of a call: how many take part; 2 unless told"))
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20).description(""));
-  of_call(command->add_option("--type", options->type, "of a call: the elements, such as float; byte unless told"))
+  of_call(command->add_option("--type", options->call.type, "of a call: the elements, such as float; byte unless told"))
       ->type_name("TYPE");
-  of_call(command->add_option("--count", options->count,
+  of_call(command->add_option("--count", options->call.count,
                               "of a call: how many elements each rank has, or each part; 1 unless told"))
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62).description(""));
-  of_call(command->add_option("--kind", options->kind, "of a call: the memory of its buffers"))->type_name("KIND");
-  of_call(command->add_flag("--ordered", options->ordered, "of a call: its operation does not commute"));
+  of_call(command->add_option("--kind", options->call.kind, "of a call: the memory of its buffers"))->type_name("KIND");
+  of_call(command->add_flag("--ordered", options->call.ordered, "of a call: its operation does not commute"));
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, call, size] {
     if (call->count() > 0 && size->count() > 0)

@@ -7,7 +7,8 @@ namespace ist {
 
 void plan_barrier(Plan& plan) {
   plan.tell(Plan::Call::barrier, Bytes{});
-  if (plan.size() > 1 && plan.comm().shares_barrier()) return shared_barrier(plan);
+  if (plan.size() > 1 && plan.comm().algorithm(ChosenCall::barrier, Bytes{}, true) == Algorithm::shared)
+    return shared_barrier(plan);
   const Piece nothing = host_piece(nullptr, Bytes{});
   plan.walk(Bytes{});
   const int size = plan.size();

@@ -62,6 +62,19 @@ void each_way(ChosenCall call, bool commutative, const Offer& offer) {
     case ChosenCall::alltoall:
       offer(Algorithm::shared, [](auto cost) { shared_alltoall(cost); });
       return offer(Algorithm::direct, [](auto cost) { direct_alltoall(cost); });
+    case ChosenCall::barrier:
+      offer(Algorithm::shared, [](auto cost) { cost.round(0, cost.ranks() - 1, 0); });
+      return offer(Algorithm::recursive_doubling, [](auto cost) { cost.messages(cost.doublings(), 0); });
+    case ChosenCall::scan:
+      offer(Algorithm::shared, [](auto cost) { shared_scan(cost); });
+      offer(Algorithm::flat, [](auto cost) { flat_reduce(cost); });
+      return offer(Algorithm::recursive_doubling, [](auto cost) { binomial_reduce(cost); });
+    case ChosenCall::gather:
+      offer(Algorithm::shared, [](auto cost) { shared_gather(cost); });
+      return offer(Algorithm::flat, [](auto cost) { flat_parts(cost); });
+    case ChosenCall::scatter:
+      offer(Algorithm::shared, [](auto cost) { shared_scatter(cost); });
+      return offer(Algorithm::flat, [](auto cost) { flat_parts(cost); });
   }
 }
 
@@ -93,7 +106,8 @@ constexpr CollectiveProfile kOfOrder;
 // None: there is nothing to combine, or all algorithms do it in one order, or the numbers may choose.
 std::optional<CombiningOrder> fixed_order(ChosenCall call, const CollectiveShape& shape, bool commutative,
                                           const CollectiveProfile& machine) {
-  if ((call != ChosenCall::reduce && call != ChosenCall::allreduce) || machine.fixed_order == 0) return std::nullopt;
+  const bool ordered = call == ChosenCall::reduce || call == ChosenCall::allreduce || call == ChosenCall::scan;
+  if (!ordered || machine.fixed_order == 0) return std::nullopt;
   Cheapest cheapest{shape, kOfOrder};
   each_way(call, commutative, [&](auto... way) { cheapest(way...); });
   return order_of(cheapest.found());
@@ -129,48 +143,6 @@ Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative
 
 double cheapest_seconds(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
   return cheapest(call, shape, commutative, machine).seconds();
-}
-
-bool shares_barrier(int ranks, const CollectiveProfile& machine) {
-  const CollectiveShape shape{ranks, Bytes{}};
-  Sum shared;
-  Count<Sum>{shape, machine, shared}.round(0, ranks - 1, 0);
-  Sum messages;
-  binomial_bcast(Count<Sum>{shape, machine, messages});
-  return machine.shared_up_to > 0 && shared.seconds() <= messages.seconds();
-}
-
-bool shares_scan(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return static_cast<double>(shape.bytes.value) <= machine.shared_up_to && machine.shared_up_to > 0 &&
-         scans_by_rank(shape, machine);
-}
-
-bool shares_gather(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  Sum shared, messages;
-  shared_gather(Count<Sum>{shape, machine, shared});
-  flat_parts(Count<Sum>{shape, machine, messages});
-  return shared.seconds() <= messages.seconds();
-}
-
-bool shares_scatter(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  Sum shared, messages;
-  shared_scatter(Count<Sum>{shape, machine, shared});
-  flat_parts(Count<Sum>{shape, machine, messages});
-  return shared.seconds() <= messages.seconds();
-}
-
-bool scans_by_rank(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const CollectiveProfile& counts = machine.fixed_order != 0 ? kOfOrder : machine;
-  Sum by_rank;
-  const Count<Sum> cost{shape, counts, by_rank};
-  if (counts.shared_up_to > 0) {
-    shared_reduction(cost);
-  } else {
-    flat_reduce(cost);
-  }
-  Sum rounds;
-  binomial_reduce(Count<Sum>{shape, counts, rounds});
-  return by_rank.seconds() <= rounds.seconds();
 }
 
 std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool commutative,

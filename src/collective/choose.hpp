@@ -59,10 +59,12 @@ struct CollectiveProfile {
   // in 187; an allgather of 1 MiB from each in 28, of 64 MiB in 270.)
   double gpu_alpha = 12.5e-6;
   double gpu_beta = 0.0026e-9;
-  // No measured number. Bytes up to which two ranks broadcast, exchange and scatter reductions in memory that both see, and by no message, since calls
-  // there have a short way for host memory. (Two processors of an AMD EPYC, Zen 3, 2026-11-28, broadcasts of 4 KiB with a barrier after each 1.6 to
-  // 1.9 us, by a message 1.4 to 1.6, and one after the other 1.5 and 4.5 to 5.4; of 8 KiB with a barrier 3.5 to 3.9 and 1.7 to 2.1.)
-  double few_of_two = 4096;
+  // No measured number. Bytes up to which one of two ranks tells the other what it has in memory that both see, and by no message, since calls
+  // there have a short way for host memory. (Two processors of an AMD EPYC, Zen 4, 2026-11-28, a barrier after each call, us, there and by messages, with a
+  // line in 0.06 us: a broadcast of 8 KiB 0.32 and 0.41, of 16 KiB 0.58 and 0.45, of 64 KiB 1.6 and 1.3; a gather of 8 KiB from each 0.34 and 0.33, of
+  // 16 KiB 0.88 and 0.53; a scan of 8 KiB 0.41 and 0.48, of 16 KiB 0.78 and 0.60; in 0.26 us: broadcasts 0.84 and 0.75, 1.2 and 1.0, 3.9 and 1.6; gathers
+  // 0.72 and 0.76, 1.1 and 1.1; scans 0.93 and 1.0, 1.4 and 1.5. A reduce is quicker there up to 64 KiB: its root combines what lies there.)
+  double few_of_two = 8192;
   // No measured number. A rank has a GPU, where buffers may lie (by_gpus()).
   bool beside_gpus = false;
   // No measured number. Not 0: in which order a reduction combines follows from operation, type, count and ranks alone. 0: these numbers
@@ -103,9 +105,23 @@ struct CollectiveShape {
   Bytes bytes;
 };
 
-// Calls that more than one algorithm can carry: the last two by messages or by NCCL.
-enum class ChosenCall : std::uint8_t { bcast, reduce, allreduce, allgather, reduce_scatter, alltoall };
-inline constexpr std::size_t kChosenCalls = 6;
+// Calls that more than one algorithm can carry. Scans with and without a rank's own input are one; gathers and scatters are of equal parts.
+enum class ChosenCall : std::uint8_t {
+  bcast,
+  reduce,
+  allreduce,
+  allgather,
+  reduce_scatter,
+  alltoall,
+  barrier,
+  scan,
+  gather,
+  scatter
+};
+inline constexpr std::size_t kChosenCalls = 10;
+// Those that NCCL may carry are the first ones.
+inline constexpr std::size_t kNcclCalls = 6;
+inline bool nccl_may_carry(ChosenCall call) { return static_cast<std::size_t>(call) < kNcclCalls; }
 
 // How the elements of a reduction are combined: what gives the same bits. Every algorithm has one.
 enum class CombiningOrder : std::uint8_t {
@@ -130,14 +146,6 @@ bool worth_asking(ChosenCall call, const CollectiveShape& shape, const Collectiv
 // Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: where asking costs little, and NCCL takes less than messages
 // between GPUs. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
-
-// Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector, or of all parts.
-bool shares_barrier(int ranks, const CollectiveProfile& machine);
-bool shares_scan(const CollectiveShape& shape, const CollectiveProfile& machine);
-bool shares_gather(const CollectiveShape& shape, const CollectiveProfile& machine);
-bool shares_scatter(const CollectiveShape& shape, const CollectiveProfile& machine);
-// By messages: does a scan combine by rank, as it would in shared memory? Else in rounds.
-bool scans_by_rank(const CollectiveShape& shape, const CollectiveProfile& machine);
 
 // Every algorithm that could carry the call by messages or through shared memory, with its price. Of equal prices the first one counts: the choice is
 // the first of the cheapest.

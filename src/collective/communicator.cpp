@@ -221,6 +221,7 @@ Communicator::~Communicator() {
 }
 
 bool Communicator::nccl_pays_for(ChosenCall call, Bytes bytes) const {
+  if (!nccl_may_carry(call)) return false;
   const CollectiveShape shape{size(), bytes};
   if (bytes.value >> 62U != 0) return nccl_pays(call, shape, machine_);
   std::atomic<std::uint64_t>& last = nccl_answers_[static_cast<std::size_t>(call)];

@@ -74,11 +74,12 @@ class Communicator {
     last.store(asked | (static_cast<std::uint64_t>(chosen) + 1), std::memory_order_relaxed);
     return chosen;
   }
-  bool shares_barrier() const { return lane_ && ist::shares_barrier(size_, machine_); }
-  bool shares_scan(Bytes bytes) const { return shares(shared_answers_[0], ist::shares_scan, bytes); }
-  // bytes: of one rank's part, which are the same for all.
-  bool shares_gather(Bytes part) const { return shares_parts(shared_answers_[1], ist::shares_gather, part); }
-  bool shares_scatter(Bytes part) const { return shares_parts(shared_answers_[2], ist::shares_scatter, part); }
+  // Of equal parts, each of so many bytes.
+  Algorithm algorithm_of_parts(ChosenCall call, Bytes part) const {
+    std::uint64_t all = 0;
+    if (__builtin_mul_overflow(part.value, static_cast<std::uint64_t>(size_), &all)) all = ~std::uint64_t{0};
+    return algorithm(call, Bytes{all}, true);
+  }
   // How many collective calls were made before this one: the same on every rank. Of one communicator they are made one at a time.
   std::uint64_t count_call() const {
     const std::uint64_t number = calls_.load(std::memory_order_relaxed);
@@ -113,19 +114,6 @@ class Communicator {
  private:
   // That NCCL is missing is said of calls from this size on.
   static constexpr Bytes kLong = kibibytes(64);
-  // The last answer for each call is kept: bytes, whether it is yes, and 1; 0: nothing yet.
-  using IsShared = bool(const CollectiveShape&, const CollectiveProfile&);
-  bool shares(std::atomic<std::uint64_t>& last, IsShared* ask, Bytes bytes) const {
-    if (!lane_ || bytes.value > kLaneRoom.value * static_cast<std::uint64_t>(size_)) return false;
-    const std::uint64_t known = last.load(std::memory_order_relaxed);
-    if ((known & ~std::uint64_t{2}) == (bytes.value << 2U | 1)) return (known & 2) != 0;
-    const bool answer = ask({size_, bytes}, machine_);
-    last.store(bytes.value << 2U | (answer ? 3 : 1), std::memory_order_relaxed);
-    return answer;
-  }
-  bool shares_parts(std::atomic<std::uint64_t>& last, IsShared* ask, Bytes part) const {
-    return part <= kLaneRoom && shares(last, ask, Bytes{part.value * static_cast<std::uint64_t>(size_)});
-  }
   bool nccl_pays_for(ChosenCall call, Bytes bytes) const;
   void say_without_nccl(ChosenCall call, Bytes bytes) const;
   Engine* engine_;
@@ -144,9 +132,8 @@ class Communicator {
   mutable std::atomic<Algorithm> last_{Algorithm::none};
   // By call, in one word each: bytes, whether the order is free, and the algorithm's number plus one; 0: nothing yet.
   mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> answers_{};
-  mutable std::array<std::atomic<std::uint64_t>, 3> shared_answers_{};
   // By call: bytes, whether NCCL pays, and 1; 0: nothing yet. Unused without a team.
-  mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> nccl_answers_{};
+  mutable std::array<std::atomic<std::uint64_t>, kNcclCalls> nccl_answers_{};
 };
 
 // Numbers contexts. Ids are never used twice: they are those of the rank that gave them out, and its count of them.

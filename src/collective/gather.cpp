@@ -41,14 +41,18 @@ Bytes told(const Plan& plan, const RootedParts& parts) {
   return parts.alike ? layout_of(plan, parts).elements(0).bytes() : Bytes{};
 }
 
+// By messages there is one way.
+bool is_shared(const Plan& plan, ChosenCall call, const RootedParts& parts) {
+  if (!parts.alike || plan.size() == 1) return false;
+  return plan.take(plan.comm().algorithm_of_parts(call, told(plan, parts))) == Algorithm::shared;
+}
+
 }  // namespace
 
 void plan_gather(Plan& plan, const RootedParts& parts) {
   const bool is_root = plan.rank() == parts.root;
-  const Bytes each = told(plan, parts);
-  plan.tell(parts.alike ? Plan::Call::gather : Plan::Call::gatherv, each, parts.root);
-  if (parts.alike && plan.size() > 1 && plan.comm().shares_gather(each))
-    return shared_gather(plan, parts, layout_of(plan, parts));
+  plan.tell(parts.alike ? Plan::Call::gather : Plan::Call::gatherv, told(plan, parts), parts.root);
+  if (is_shared(plan, ChosenCall::gather, parts)) return shared_gather(plan, parts, layout_of(plan, parts));
   plan.walk(is_root ? parts.layout.largest() : parts.own.size);
   if (!is_root) {
     plan.send(parts.own, parts.root, 0, {});
@@ -61,10 +65,8 @@ void plan_gather(Plan& plan, const RootedParts& parts) {
 
 void plan_scatter(Plan& plan, const RootedParts& parts) {
   const bool is_root = plan.rank() == parts.root;
-  const Bytes each = told(plan, parts);
-  plan.tell(parts.alike ? Plan::Call::scatter : Plan::Call::scatterv, each, parts.root);
-  if (parts.alike && plan.size() > 1 && plan.comm().shares_scatter(each))
-    return shared_scatter(plan, parts, layout_of(plan, parts));
+  plan.tell(parts.alike ? Plan::Call::scatter : Plan::Call::scatterv, told(plan, parts), parts.root);
+  if (is_shared(plan, ChosenCall::scatter, parts)) return shared_scatter(plan, parts, layout_of(plan, parts));
   plan.walk(is_root ? parts.layout.largest() : parts.own.size);
   if (!is_root) {
     plan.receive(parts.own, parts.root, 0, {});

@@ -207,8 +207,15 @@ void shared_parts(Count<Price> cost) {
 }
 
 template <class Price>
+void shared_scan(Count<Price> cost) {
+  if (!cost.are_few() && !cost.beside_gpus()) cost.between_two();
+  shared_reduction(cost);
+}
+
+template <class Price>
 void shared_allgather(Count<Price> cost) {
   const double others = cost.ranks() - 1;
+  if (!cost.are_few(cost.share()) && !cost.beside_gpus()) cost.between_two();
   cost.round(cost.share(), others, others * cost.share());
 }
 
@@ -217,7 +224,7 @@ void shared_alltoall(Count<Price> cost) {
   const double others = cost.ranks() - 1;
   // With a rank's own part, but of what is short. Two ranks do not say that: but of more their messages were as quick (few_of_two).
   cost.says(cost.bytes());
-  const double own = cost.are_few() ? 0 : cost.share();
+  const double own = cost.are_few(cost.are_two() ? cost.share() : cost.bytes()) ? 0 : cost.share();
   cost.round(others * cost.share() + own, others, others * cost.share());
 }
 

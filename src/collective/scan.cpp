@@ -111,9 +111,10 @@ void flat_scan(Plan& plan, const ReductionData& data, bool exclusive) {
 
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive) {
   plan.tell(Plan::Call::scan, data.elements.bytes(), exclusive ? 1 : 0);
-  if (plan.size() > 1 && plan.comm().shares_scan(data.elements.bytes())) return shared_scan(plan, data, exclusive);
-  if (plan.size() > 1 && scans_by_rank({plan.size(), data.elements.bytes()}, plan.comm().machine()))
-    return flat_scan(plan, data, exclusive);
+  const Algorithm chosen =
+      plan.size() > 1 ? plan.choose(ChosenCall::scan, data.elements.bytes()) : Algorithm::recursive_doubling;
+  if (chosen == Algorithm::shared) return shared_scan(plan, data, exclusive);
+  if (chosen == Algorithm::flat) return flat_scan(plan, data, exclusive);
   plan.walk(data.elements.bytes());
   Scan{plan, data, exclusive}.plan_chunks();
 }

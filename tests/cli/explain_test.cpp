@@ -211,7 +211,8 @@ TEST(Explain, OfALayoutBetweenADeviceAndTheHostItSaysWhatACopyEngineWouldTakeFor
 }
 
 TEST(Explain, ACallShowsEveryAlgorithmTermByTermAndTheCheapestIsChosen) {
-  for (const char* call : {"bcast", "reduce", "allreduce", "allgather", "reduce_scatter", "alltoall"}) {
+  for (const char* call :
+       {"bcast", "reduce", "allreduce", "allgather", "reduce_scatter", "alltoall", "barrier", "scan", "gather", "scatter"}) {
     for (const char* count : {"0", "1", "1000", "100000000"}) {
       const Json found = answer(std::string{call} + " --ranks 6 --type double --count " + count);
       expect_sound(found);
@@ -361,11 +362,21 @@ TEST(Explain, InStreamsACallGoesByKernelsByRank0OrByNccl) {
   EXPECT_EQ(chosen(with("bcast_on --count 4194304 --ranks 4", "")), "rank 0");
 }
 
+// Nothing is combined of a barrier, and of what has one way by messages that is told beside shared memory.
+TEST(Explain, CallsThatGoOneWayByMessagesAreToldBesideSharedMemory) {
+  for (const auto& [call, other] :
+       {std::pair{"barrier", "recursive doubling"}, {"gather", "flat"}, {"scatter", "flat"}, {"exscan --ordered", "flat"}}) {
+    const Ran ran = explain(std::string{call} + " --ranks 4");
+    EXPECT_TRUE(ran.status == 0 && says(ran, "on 4 ranks, host memory: shared,")) << ran.output;
+    EXPECT_TRUE(says(ran, std::string{"  "} + other + "  ")) << ran.output;
+  }
+}
+
 TEST(Explain, WhatDoesNotExistIsRefusedWithWhatDoes) {
   for (const auto& [arguments, words] :
        {std::pair{"dance",
-                  "unknown call \"dance\": expected one of allgather, allreduce, alltoall, bcast, reduce, reduce_scatter"},
-        {"gather", "gather has one algorithm"},
+                  "unknown call \"dance\": expected one of allgather, allreduce, alltoall, barrier, bcast, exscan, gather"},
+        {"--from host --form 8", "an option before it is misspelt"},
         {"--from tape", "unknown kind of memory \"tape\""},
         {"--to cuda:x", "names no device"},
         {"allreduce --kind tape", "unknown kind of memory \"tape\""},

@@ -12,8 +12,9 @@
 namespace ist {
 namespace {
 
-constexpr std::array kCalls{ChosenCall::bcast,     ChosenCall::reduce,         ChosenCall::allreduce,
-                            ChosenCall::allgather, ChosenCall::reduce_scatter, ChosenCall::alltoall};
+constexpr std::array kCalls{ChosenCall::bcast,          ChosenCall::reduce,   ChosenCall::allreduce, ChosenCall::allgather,
+                            ChosenCall::reduce_scatter, ChosenCall::alltoall, ChosenCall::barrier,   ChosenCall::scan,
+                            ChosenCall::gather,         ChosenCall::scatter};
 static_assert(kCalls.size() == kChosenCalls);
 
 // Where ranks do not see each other's memory, or must not use it.
@@ -116,8 +117,8 @@ std::vector<Case> shared_table() {
   const CollectiveProfile shared;
   return {
       {"little, in memory that all see", shared, ChosenCall::bcast, {4, Bytes{64}}, true, Algorithm::shared},
-      {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{4096}}, true, Algorithm::shared},
-      {"more from one to the other", shared, ChosenCall::bcast, {2, Bytes{4097}}, true, Algorithm::flat},
+      {"little from one to the other", shared, ChosenCall::bcast, {2, Bytes{8192}}, true, Algorithm::shared},
+      {"more from one to the other", shared, ChosenCall::bcast, {2, Bytes{8193}}, true, Algorithm::flat},
       {"combined by one of two where it is said", shared, ChosenCall::reduce, {2, kibibytes(64)}, true, Algorithm::shared},
       {"combined by one of two beside GPUs", by_gpus(shared), ChosenCall::reduce, {2, Bytes{8}}, true, Algorithm::shared},
       {"each of two combines a part", shared, ChosenCall::allreduce, {2, Bytes{10008}}, true, Algorithm::shared_parts},
@@ -154,8 +155,15 @@ std::vector<Case> shared_table() {
        {2, Bytes{1000}},
        true,
        Algorithm::shared},
-      {"little exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{4096}}, true, Algorithm::shared},
-      {"more exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{4098}}, true, Algorithm::direct},
+      {"little exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{16384}}, true, Algorithm::shared},
+      {"more exchanged by two", shared, ChosenCall::alltoall, {2, Bytes{16386}}, true, Algorithm::direct},
+      {"more parts of two", shared, ChosenCall::allgather, {2, Bytes{16386}}, true, Algorithm::direct},
+      {"more parts of two beside GPUs", by_gpus(shared), ChosenCall::allgather, {2, Bytes{16386}}, true, Algorithm::shared},
+      {"little of those before", shared, ChosenCall::scan, {2, Bytes{8192}}, true, Algorithm::shared},
+      {"more of those before", shared, ChosenCall::scan, {2, Bytes{8193}}, true, Algorithm::flat},
+      {"a meeting there", shared, ChosenCall::barrier, {4, Bytes{0}}, true, Algorithm::shared},
+      {"parts to one, there", shared, ChosenCall::gather, {4, Bytes{64}}, true, Algorithm::shared},
+      {"parts from one, there", shared, ChosenCall::scatter, {4, Bytes{64}}, true, Algorithm::shared},
       {"parts exchanged there", shared, ChosenCall::alltoall, {4, Bytes{256}}, true, Algorithm::shared},
   };
 }
@@ -221,9 +229,21 @@ std::vector<Case> table() {
   };
 }
 
+// What has one way by messages, or combines in rounds.
+std::vector<Case> other_table() {
+  const CollectiveProfile usual = by_messages();
+  return {
+      {"nothing but a meeting", usual, ChosenCall::barrier, {4, Bytes{0}}, true, Algorithm::recursive_doubling},
+      {"little of those before, by messages", usual, ChosenCall::scan, {4, Bytes{64}}, true, Algorithm::flat},
+      {"much of those before", usual, ChosenCall::scan, {4, mebibytes(1)}, true, Algorithm::recursive_doubling},
+      {"parts to one", usual, ChosenCall::gather, {4, Bytes{64}}, true, Algorithm::flat},
+      {"parts from one", usual, ChosenCall::scatter, {4, Bytes{64}}, true, Algorithm::flat},
+  };
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> all = table();
-  for (const Case& one : shared_table()) all.push_back(one);
+  for (const auto& more : {shared_table(), other_table()}) all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
@@ -266,8 +286,7 @@ TEST(CollectiveChoose, a_call_keeps_its_order_on_every_machine_and_its_choice_is
       for (const std::uint64_t bytes :
            {8ULL, 216ULL, 224ULL, 8200ULL, 24000ULL, 64000ULL, 65544ULL, 1ULL << 20, 1ULL << 26}) {
         const CollectiveShape shape{ranks, Bytes{bytes}};
-        EXPECT_EQ(scans_by_rank(shape, machine), scans_by_rank(shape, {})) << ranks << " ranks, " << bytes << " bytes";
-        for (const ChosenCall call : {ChosenCall::reduce, ChosenCall::allreduce})
+        for (const ChosenCall call : {ChosenCall::reduce, ChosenCall::allreduce, ChosenCall::scan})
           for (const bool commutative : {true, false}) {
             const CombiningOrder order = order_of(choose(call, shape, commutative, {}));
             EXPECT_EQ(order, order_of(choose(call, shape, commutative, machine)))
@@ -328,33 +347,43 @@ TEST(Names, of_algorithms_differ_and_have_a_meaning) {
 }
 
 TEST(CollectiveChoose, few_ranks_meet_and_scan_where_all_see_it_and_many_by_messages) {
-  EXPECT_TRUE(shares_barrier(2, {}));
-  EXPECT_TRUE(shares_barrier(16, {}));
-  EXPECT_FALSE(shares_barrier(128, {}));
-  EXPECT_FALSE(shares_barrier(2, by_messages()));
-  EXPECT_TRUE(shares_scan({4, Bytes{64}}, {}));
-  EXPECT_FALSE(shares_scan({64, kibibytes(64)}, {}));
-  EXPECT_FALSE(shares_scan({2, Bytes{65537}}, {}));
-  EXPECT_FALSE(shares_scan({4, Bytes{64}}, by_messages()));
+  const auto barrier = [](int ranks, const CollectiveProfile& machine) {
+    return choose(ChosenCall::barrier, {ranks, Bytes{}}, true, machine);
+  };
+  EXPECT_EQ(barrier(2, {}), Algorithm::shared);
+  EXPECT_EQ(barrier(16, {}), Algorithm::shared);
+  EXPECT_EQ(barrier(128, {}), Algorithm::recursive_doubling);
+  EXPECT_EQ(barrier(2, by_messages()), Algorithm::recursive_doubling);
+  const auto scan = [](const CollectiveShape& shape, const CollectiveProfile& machine) {
+    return choose(ChosenCall::scan, shape, true, machine);
+  };
+  EXPECT_EQ(scan({4, Bytes{64}}, {}), Algorithm::shared);
+  EXPECT_EQ(scan({4, Bytes{64}}, by_messages()), Algorithm::flat);
+  EXPECT_EQ(scan({64, kibibytes(64)}, {}), Algorithm::recursive_doubling);
+  EXPECT_EQ(scan({2, Bytes{65537}}, {}), Algorithm::recursive_doubling);
 }
 
 TEST(CollectiveChoose, short_parts_of_a_root_lie_where_all_see_them_and_those_that_may_be_on_gpus_go_by_messages) {
-  for (const auto shares : {shares_gather, shares_scatter}) {
+  const auto shares = [](ChosenCall call, int ranks, Bytes all, const CollectiveProfile& machine) {
+    return choose(call, {ranks, all}, true, machine) == Algorithm::shared;
+  };
+  for (const ChosenCall call : {ChosenCall::gather, ChosenCall::scatter}) {
     for (const int ranks : {2, 3, 8, 16}) {
-      EXPECT_TRUE(shares({ranks, Bytes{8ULL * static_cast<unsigned>(ranks)}}, {})) << ranks;
-      EXPECT_FALSE(shares({ranks, Bytes{8ULL * static_cast<unsigned>(ranks)}}, by_messages())) << ranks;
-      EXPECT_FALSE(shares({ranks, Bytes{8ULL * static_cast<unsigned>(ranks)}}, by_gpus({}))) << ranks;
+      const Bytes few{8ULL * static_cast<unsigned>(ranks)};
+      EXPECT_TRUE(shares(call, ranks, few, {})) << ranks;
+      EXPECT_FALSE(shares(call, ranks, few, by_messages())) << ranks;
+      EXPECT_FALSE(shares(call, ranks, few, by_gpus({}))) << ranks;
     }
-    EXPECT_FALSE(shares({2, mebibytes(1)}, {}));
+    EXPECT_FALSE(shares(call, 2, mebibytes(1), {}));
   }
   // All that a root gives at a time has room in one place; what it gets has one for each.
-  EXPECT_TRUE(shares_scatter({4, kibibytes(64)}, {}));
-  EXPECT_FALSE(shares_scatter({4, Bytes{65540}}, {}));
-  EXPECT_TRUE(shares_gather({4, kibibytes(256)}, {}));
-  EXPECT_FALSE(shares_gather({4, Bytes{(256 << 10) + 4}}, {}));
+  EXPECT_TRUE(shares(ChosenCall::scatter, 4, kibibytes(64), {}));
+  EXPECT_FALSE(shares(ChosenCall::scatter, 4, Bytes{65540}, {}));
+  EXPECT_TRUE(shares(ChosenCall::gather, 4, kibibytes(256), {}));
+  EXPECT_FALSE(shares(ChosenCall::gather, 4, Bytes{(256 << 10) + 4}, {}));
   // Between two a message does without what all are told, which counts beyond few bytes.
-  EXPECT_TRUE(shares_gather({2, kibibytes(8)}, {}));
-  EXPECT_FALSE(shares_gather({2, Bytes{8194}}, {}));
+  EXPECT_TRUE(shares(ChosenCall::gather, 2, kibibytes(16), {}));
+  EXPECT_FALSE(shares(ChosenCall::gather, 2, Bytes{16386}, {}));
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <isthmus/collective.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -30,6 +32,14 @@ std::vector<KindName> usable_kinds() {
     }
   }
   return usable;
+}
+
+bool any_device(ist_kind kind) {
+  int mine = 0;
+  int any = 0;
+  EXPECT_EQ(IST_OK, ist_kind_devices(world(), kind, &mine)) << ist_error_text();
+  EXPECT_EQ(IST_OK, ist_allreduce(ist_host(&mine), ist_host(&any), 1, IST_INT, IST_MAX, comm())) << ist_error_text();
+  return any > 0;
 }
 
 }  // namespace rank_test

@@ -63,6 +63,8 @@ struct KindName {
 };
 // Kinds with a device on this machine; the ones that have none are said aloud once.
 std::vector<KindName> usable_kinds();
+// Has any rank of the world a device of that kind? All ranks ask.
+bool any_device(ist_kind kind);
 
 // Are these `expected`, from byte `guard` on, and poison else?
 inline bool are_as_expected(const std::vector<unsigned char>& found, const std::vector<unsigned char>& expected,

@@ -115,20 +115,13 @@ void sum_ones(ist_comm of) {
   EXPECT_EQ(static_cast<std::uint64_t>(Member{of}.size), all);
 }
 
-// Of two ranks of a host with a GPU one tells the other by a message what others say in shared memory.
-bool two_beside_gpus() {
-  int mine = 0;
-  for (const KindName& kind : usable_kinds()) mine |= kind.kind == IST_KIND_CUDA ? 1 : 0;
-  int any = 0;
-  EXPECT_EQ(IST_OK, ist_allreduce(ist_host(&mine), ist_host(&any), 1, IST_INT, IST_MAX, comm())) << ist_error_text();
-  return size() == 2 && any != 0;
-}
-
 TEST(Shared, ShortCallsTakeNoMessages) {
   if (!goes_shared())
     GTEST_SKIP()
         << "not covered here: calls without messages; alone, by numbers that want messages, or where ranks compare first";
-  const bool tells_by_message = two_beside_gpus();
+  // There one of two ranks tells the other by a message what others say in shared memory, and parts of a root go by messages.
+  const bool beside_gpus = any_device(IST_KIND_CUDA);
+  const bool tells_by_message = size() == 2 && beside_gpus;
   // Also on a communicator that comes after many.
   for (int i = 0; i < 70; ++i) {
     ist_comm made = IST_COMM_NULL;
@@ -146,15 +139,22 @@ TEST(Shared, ShortCallsTakeNoMessages) {
   const std::vector<std::int64_t> eight(static_cast<std::size_t>(size()), 8);
   IST_OK_OR_FAIL(
       ist_reduce_scatter(ist_host(given.data()), ist_host(got.data()), eight.data(), IST_UINT64, IST_SUM, comm()));
-  Bytes all(4096, 1);
+  constexpr std::int64_t kMost = 8192;
+  Bytes all(kMost, 1);
   Bytes sum(all.size());
-  if (!tells_by_message) IST_OK_OR_FAIL(ist_bcast(ist_host(all.data()), 4096, IST_BYTE, 0, comm()));
+  if (!tells_by_message) IST_OK_OR_FAIL(ist_bcast(ist_host(all.data()), kMost, IST_BYTE, 0, comm()));
   const std::int64_t few = size() == 2 ? 512 : 8;  // of more ranks, the root would combine much
   IST_OK_OR_FAIL(ist_reduce(ist_host(all.data()), ist_host(sum.data()), few, IST_UINT64, IST_SUM, 0, comm()));
+  Bytes parts(64 * static_cast<std::size_t>(size()), 1);
+  IST_OK_OR_FAIL(ist_exscan(ist_host(all.data()), ist_host(sum.data()), 8, IST_UINT64, IST_SUM, comm()));
+  if (!beside_gpus) {
+    IST_OK_OR_FAIL(ist_gather(ist_host(all.data()), 64, ist_host(parts.data()), 64, IST_BYTE, 0, comm()));
+    IST_OK_OR_FAIL(ist_scatter(ist_host(parts.data()), 64, ist_host(sum.data()), 64, IST_BYTE, 0, comm()));
+  }
   EXPECT_EQ(before, messages_sent());
   if (size() > 2) return;
   all.push_back(1);
-  IST_OK_OR_FAIL(ist_bcast(ist_host(all.data()), 4097, IST_BYTE, 0, comm()));
+  IST_OK_OR_FAIL(ist_bcast(ist_host(all.data()), kMost + 1, IST_BYTE, 0, comm()));
   EXPECT_EQ(before + (rank() == 0 ? 1U : 0U), messages_sent());
 }
 

@@ -18,6 +18,8 @@ namespace ist {
 namespace {
 
 constexpr int kCalls = 4000;
+// So few that ranks find them taken.
+constexpr std::size_t kFewSlots = 4;
 const auto nobody_is_gone = [](int) { return false; };
 HandingCopy* handing() {
   thread_local HandingCopy own;
@@ -56,7 +58,8 @@ struct Call {
 
 class Member {
  public:
-  Member(const std::vector<Lane*>& lanes, int rank) : turns_(lanes, rank, 5), random_(static_cast<unsigned>(rank) + 1) {}
+  Member(const std::vector<Lane*>& lanes, int rank, std::size_t slots)
+      : turns_(lanes, rank, 5, slots), random_(static_cast<unsigned>(rank) + 1) {}
 
   void run() {
     for (std::uint64_t n = 0; n < kCalls; ++n) {
@@ -138,11 +141,11 @@ class Member {
   int wrong_ = 0;
 };
 
-void all_members_run(int ranks) {
+void all_members_run(int ranks, std::size_t slots) {
   const Lanes memory(ranks);
   const std::vector<Lane*>& lanes = memory.all();
   std::vector<std::unique_ptr<Member>> members;
-  for (int rank = 0; rank < ranks; ++rank) members.push_back(std::make_unique<Member>(lanes, rank));
+  for (int rank = 0; rank < ranks; ++rank) members.push_back(std::make_unique<Member>(lanes, rank, slots));
   std::vector<std::thread> threads;
   for (const auto& member : members) threads.emplace_back([&member] { member->run(); });
   for (std::thread& each : threads) each.join();
@@ -150,12 +153,13 @@ void all_members_run(int ranks) {
 }
 
 TEST(Lanes, EveryReaderGetsWhatWasSaidWholeWhetherCallsWaitOrGoOn) {
-  for (const int ranks : {2, 3, 4}) all_members_run(ranks);
+  for (const int ranks : {2, 3, 4}) all_members_run(ranks, kFewSlots);
+  all_members_run(3, kLaneSlots);
 }
 
 TEST(Lanes, WhatGoesPastTheCachesIsThereWhenItIsShown) {
   HandingCopy::force(CopyPace::Way::past);
-  all_members_run(2);
+  all_members_run(2, kFewSlots);
   HandingCopy::force(std::nullopt);
 }
 
@@ -165,8 +169,8 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
   for (const std::uint64_t first : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 6, (std::uint64_t{1} << 35) - 3}) {
     const Lanes memory(2);
     const std::vector<Lane*>& lanes = memory.all();
-    LaneTurns mine(lanes, 0, 3);
-    LaneTurns theirs(lanes, 1, 3);
+    LaneTurns mine(lanes, 0, 3, kFewSlots);
+    LaneTurns theirs(lanes, 1, 3, kFewSlots);
     for (std::uint64_t call = first; call < first + 40; ++call) {
       SCOPED_TRACE(call);
       mine.come_to(call);
@@ -206,8 +210,8 @@ void many_calls(const Call& make) {
 TEST(Lanes, ARankThatOnlyListenedForLongFindsItsPlacesFree) {
   const Lanes memory(2);
   const std::byte byte{7};
-  LaneTurns root(memory.all(), 0, 3);
-  LaneTurns other(memory.all(), 1, 3);
+  LaneTurns root(memory.all(), 0, 3, kFewSlots);
+  LaneTurns other(memory.all(), 1, 3, kFewSlots);
   const auto say = [&](LaneTurns& who, std::uint64_t call) {
     const LaneTurns::Turn turn = who.take_turn(call, 0, LaneTurns::kEverybody);
     ASSERT_TRUE(who.is_free(turn, nobody_is_gone)) << "rank " << who.rank() << ", call " << call;
@@ -231,9 +235,9 @@ TEST(Lanes, ARankThatOnlyListenedForLongFindsItsPlacesFree) {
 TEST(Lanes, ARankThatNobodyListenedToForLongIsNotTakenForOneThatIsAhead) {
   const Lanes memory(3);
   const std::byte byte{7};
-  LaneTurns root(memory.all(), 0, 3);
-  LaneTurns second(memory.all(), 1, 3);
-  LaneTurns third(memory.all(), 2, 3);
+  LaneTurns root(memory.all(), 0, 3, kFewSlots);
+  LaneTurns second(memory.all(), 1, 3, kFewSlots);
+  LaneTurns third(memory.all(), 2, 3, kFewSlots);
   const auto all = {&root, &second, &third};
   const auto gather = [&](std::uint64_t call) {
     for (LaneTurns* const who : all) who->come_to(call);
@@ -260,8 +264,8 @@ TEST(Lanes, WhatIsOverIsSaidWhenTheCallThatWasUnderWayEnds) {
   const Lanes memory(2);
   const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
-  LaneTurns mine(lanes, 0, 3);
-  LaneTurns theirs(lanes, 1, 3);
+  LaneTurns mine(lanes, 0, 3, kFewSlots);
+  LaneTurns theirs(lanes, 1, 3, kFewSlots);
   theirs.begin(0);
   for (std::uint64_t call = 0; call < 5; ++call) {
     mine.come_to(call);
@@ -284,9 +288,9 @@ TEST(Lanes, APlaceThatWasSkippedWaitsForEverybody) {
   const Lanes memory(3);
   const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
-  LaneTurns root(lanes, 0, 4);
-  LaneTurns second(lanes, 1, 4);
-  LaneTurns third(lanes, 2, 4);
+  LaneTurns root(lanes, 0, 4, kFewSlots);
+  LaneTurns second(lanes, 1, 4, kFewSlots);
+  LaneTurns third(lanes, 2, 4, kFewSlots);
   root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, all_of(Bytes{1}), 0, handing());
   root.end(0);
   root.skip(root.take_turn(4, 0, 1));
@@ -302,8 +306,8 @@ TEST(Lanes, APlaceThatWasSkippedWaitsForEverybody) {
 TEST(Lanes, ATurnThatIsSkippedBeforeAnOlderOneHadItsOwnHoldsUpNobody) {
   const Lanes memory(2);
   const std::byte byte{7};
-  LaneTurns mine(memory.all(), 0, 4);
-  LaneTurns theirs(memory.all(), 1, 4);
+  LaneTurns mine(memory.all(), 0, 4, kFewSlots);
+  LaneTurns theirs(memory.all(), 1, 4, kFewSlots);
   mine.begin(0);
   const LaneTurns::Turn first = mine.take_turn(0, 0, LaneTurns::kEverybody);
   const LaneTurns::Turn second = mine.take_turn(4, 0, LaneTurns::kEverybody);
@@ -329,10 +333,10 @@ TEST(Lanes, AReaderThatWentOnWithAnotherCommunicatorHoldsUpNobody) {
   const Lanes memory(3);
   const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
-  LaneTurns root(lanes, 0, 21);
+  LaneTurns root(lanes, 0, 21, kFewSlots);
   {
-    LaneTurns second(lanes, 1, 21);
-    LaneTurns third(lanes, 2, 21);
+    LaneTurns second(lanes, 1, 21, kFewSlots);
+    LaneTurns third(lanes, 2, 21, kFewSlots);
     root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, all_of(Bytes{1}), 0, handing());
     root.end(0);
     EXPECT_FALSE(root.idle(nobody_is_gone));
@@ -342,8 +346,8 @@ TEST(Lanes, AReaderThatWentOnWithAnotherCommunicatorHoldsUpNobody) {
     third.end(0);
   }
   const std::vector<Lane*> two{lanes[1], lanes[2]};
-  LaneTurns second(two, 0, 22);
-  LaneTurns third(two, 1, 22);
+  LaneTurns second(two, 0, 22, kFewSlots);
+  LaneTurns third(two, 1, 22, kFewSlots);
   second.end(0);
   third.end(0);
   EXPECT_TRUE(root.idle(nobody_is_gone));
@@ -355,8 +359,8 @@ TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
   const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
   {
-    LaneTurns mine(lanes, 0, 11);
-    LaneTurns theirs(lanes, 1, 11);
+    LaneTurns mine(lanes, 0, 11, kFewSlots);
+    LaneTurns theirs(lanes, 1, 11, kFewSlots);
     mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, all_of(Bytes{1}), 0, handing());
     mine.end(0);
     EXPECT_FALSE(mine.idle(nobody_is_gone));
@@ -365,8 +369,8 @@ TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
     theirs.end(0);
     EXPECT_TRUE(mine.idle(nobody_is_gone));
   }
-  LaneTurns mine(lanes, 0, 12);
-  LaneTurns theirs(lanes, 1, 12);
+  LaneTurns mine(lanes, 0, 12, kFewSlots);
+  LaneTurns theirs(lanes, 1, 12, kFewSlots);
   EXPECT_EQ(nullptr, theirs.hear(0, 0, 0));
   mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, all_of(Bytes{1}), 0, handing());
   mine.end(0);

@@ -18,18 +18,18 @@
 
 namespace ist {
 
-// A collective call of the usual kind. Without `chosen` there is nothing to choose but whether it goes through shared memory.
+// A collective call of the usual kind.
 struct BriefCall {
   const char* name;
   Plan::Call what;
-  std::optional<ChosenCall> chosen;
+  ChosenCall chosen;
   int detail = 0;
 };
 
 // Does such a call, all of it so many bytes, go through shared memory by what all ranks know?
 inline bool is_shared(const Communicator& comm, const BriefCall& call, Bytes all) {
-  return comm.algorithm(*call.chosen, all, Combiner{}.commutative) == Algorithm::shared &&
-         !comm.may_go_by_nccl(*call.chosen, all);
+  return comm.algorithm(call.chosen, all, Combiner{}.commutative) == Algorithm::shared &&
+         !comm.may_go_by_nccl(call.chosen, all);
 }
 
 // Null: not a communicator of such calls.
@@ -62,7 +62,7 @@ int make_at_once(const Communicator& comm, const BriefCall& call, Bytes all, con
   const std::uint64_t number = comm.count_call();
   lane.come_to(number);
   lane.note(number, Plan::note_of(call.what, all, call.detail));
-  if (call.chosen) comm.note(Algorithm::shared);
+  if (call.what != Plan::Call::barrier) comm.note(Algorithm::shared);
   SharedCall shared{lane, number, combiner};
   shared.at_once();
   steps(shared);
@@ -77,9 +77,9 @@ int make_at_once(const Communicator& comm, const BriefCall& call, Bytes all, con
 // Each of these: nothing, where nothing was done.
 inline std::optional<int> barrier_at_once(ist_comm handle) {
   const Communicator* const comm = find_brief(handle);
-  if (comm == nullptr || !comm->shares_barrier()) return {};
-  return make_at_once(*comm, {"ist_barrier", Plan::Call::barrier, {}}, {}, {},
-                      [](SharedCall& call) { shared::barrier(call); });
+  const BriefCall what{"ist_barrier", Plan::Call::barrier, ChosenCall::barrier};
+  if (comm == nullptr || !is_shared(*comm, what, {})) return {};
+  return make_at_once(*comm, what, {}, {}, [](SharedCall& call) { shared::barrier(call); });
 }
 
 inline std::optional<int> bcast_at_once(const Data& data, int root, ist_comm handle) {
@@ -149,8 +149,8 @@ inline std::optional<int> allreduce_at_once(const ReduceArguments& given, ist_co
 inline std::optional<int> scan_at_once(const ReduceArguments& given, bool exclusive, ist_comm handle) {
   const auto [send, recv] =
       reduced(given, handle, [exclusive](const Communicator& comm) { return !exclusive || comm.rank() > 0; });
-  if (send.comm == nullptr || !send.comm->shares_scan(send.size)) return {};
-  const BriefCall what{exclusive ? "ist_exscan" : "ist_scan", Plan::Call::scan, {}, exclusive ? 1 : 0};
+  const BriefCall what{exclusive ? "ist_exscan" : "ist_scan", Plan::Call::scan, ChosenCall::scan, exclusive ? 1 : 0};
+  if (send.comm == nullptr || !is_shared(*send.comm, what, send.size)) return {};
   return make_at_once(*send.comm, what, send.size, combiner_of(given), [&, from = send, to = recv](SharedCall& call) {
     shared::scan(call, from.address, to.address, from.size, exclusive);
   });
@@ -257,15 +257,17 @@ inline RootedBuffers rooted(const BriefRooted& given, ist_comm handle) {
 
 inline std::optional<int> gather_at_once(const BriefRooted& given, ist_comm handle) {
   const RootedBuffers all = rooted(given, handle);
-  if (all.comm == nullptr || !all.comm->shares_gather(all.each)) return {};
-  return make_at_once(*all.comm, {"ist_gather", Plan::Call::gather, {}, given.root}, all.each, {},
+  const BriefCall what{"ist_gather", Plan::Call::gather, ChosenCall::gather, given.root};
+  if (all.comm == nullptr || !is_shared(*all.comm, what, all.parts.total())) return {};
+  return make_at_once(*all.comm, what, all.each, {},
                       [&](SharedCall& call) { shared::gather(call, all.own, all.whole, all.parts, given.root); });
 }
 
 inline std::optional<int> scatter_at_once(const BriefRooted& given, ist_comm handle) {
   const RootedBuffers all = rooted(given, handle);
-  if (all.comm == nullptr || !all.comm->shares_scatter(all.each)) return {};
-  return make_at_once(*all.comm, {"ist_scatter", Plan::Call::scatter, {}, given.root}, all.each, {},
+  const BriefCall what{"ist_scatter", Plan::Call::scatter, ChosenCall::scatter, given.root};
+  if (all.comm == nullptr || !is_shared(*all.comm, what, all.parts.total())) return {};
+  return make_at_once(*all.comm, what, all.each, {},
                       [&](SharedCall& call) { shared::scatter(call, all.whole, all.own, all.parts, given.root); });
 }
 

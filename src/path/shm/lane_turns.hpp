@@ -35,9 +35,14 @@ class LaneTurns {
     int readers_before = kEverybody;  // guard READERS_BEFORE: those of what stands there
   };
 
-  // By rank of the communicator, which has that number, never used before on these lanes; fewer than 2^30.
-  LaneTurns(std::vector<Lane*> lanes, int rank, std::uint32_t number)
-      : lanes_(std::move(lanes)), rank_(rank), mark_(std::uint64_t{number} + 1), heard_(lanes_.size()) {
+  // By rank of the communicator, which has that number, never used before on these lanes; fewer than 2^30. `slots`, a power of two: tests have fewer,
+  // and so find them taken.
+  LaneTurns(std::vector<Lane*> lanes, int rank, std::uint32_t number, std::size_t slots = kLaneSlots)
+      : lanes_(std::move(lanes)),
+        rank_(rank),
+        last_slot_(slots - 1),
+        mark_(std::uint64_t{number} + 1),
+        heard_(lanes_.size()) {
     for (const Lane* each : lanes_) before_.push_back(each->done.load(std::memory_order_acquire) >> kNumberBits);
   }
   LaneTurns(const LaneTurns&) = delete;
@@ -109,13 +114,13 @@ class LaneTurns {
   void write(const Turn& turn, const std::byte* bytes, const LaneBytes& size, std::uint32_t gave_up, HandingCopy* handing) {
     ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size, gave_up}, bytes, handing);
     own_[turn.slot].said.store(size.said, std::memory_order_relaxed);
-    own_[turn.slot].over.fetch_add(1, std::memory_order_release);  // guards ADDED, COUNT_LAST
+    count_over(own_[turn.slot]);  // guard COUNT_LAST
   }
   // Nothing, now and for good. What was there before stays, and whoever reads that may not be among this one's readers: from now on the slot
   // waits for everybody.
   void skip(const Turn& turn) {
     own_[turn.slot].skipped.store(true, std::memory_order_relaxed);  // guard FLAG_FIRST: whoever finds it counted finds this
-    own_[turn.slot].over.fetch_add(1, std::memory_order_release);
+    count_over(own_[turn.slot]);
   }
   // Null: not yet. What it says stays until the call's end.
   const LaneSlot* hear(int from, std::uint64_t call, int round) {
@@ -155,8 +160,16 @@ class LaneTurns {
     std::atomic<bool> skipped{false};
     std::atomic<std::uint32_t> said{0};  // bytes, the last time: it says as many again, as a rule
   };
-  static std::size_t slot_of(std::uint64_t call, int round) {
-    return static_cast<std::size_t>(call + 2 * static_cast<std::uint64_t>(round)) % kLaneSlots;
+  // Guard ADDED: turns of calls under way end beside this one. Where there are none, whoever makes the calls is alone; a locked instruction would wait
+  // until the slot's line has come from those that have read it, which is most of what a short word costs who says it.
+  void count_over(Own& own) {
+    if (under_way_.load(std::memory_order_acquire) != 0)
+      own.over.fetch_add(1, std::memory_order_release);
+    else
+      own.over.store(own.over.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  std::size_t slot_of(std::uint64_t call, int round) const {
+    return static_cast<std::size_t>(call + 2 * static_cast<std::uint64_t>(round)) & last_slot_;
   }
   std::uint64_t stamp(std::uint64_t call, int round) const { return marked(2 * call + static_cast<std::uint64_t>(round)); }
   // `near`: a call that this rank makes now.
@@ -197,6 +210,7 @@ class LaneTurns {
 
   std::vector<Lane*> lanes_;
   int rank_;
+  std::size_t last_slot_;
   std::uint64_t mark_;                             // never 0
   std::vector<std::uint64_t> before_;              // by rank: of the communicator that had its lane before
   std::vector<std::atomic<std::uint64_t>> heard_;  // by rank: it needs nothing of calls before
