@@ -38,6 +38,7 @@ LARGER = {  # the same, for long runs
     "heap_barrier": ["EPOCHS=3", "PES=2 EPOCHS=6"],
     "lane": ["CALLS=10", "SLOTS=3 CALLS=9"],
     "lane_turns": ["TURNS=4"],
+    "lane_count": ["CALLS=6"],
     "invitation": ["RECEIVES=6"],
     "word_proxy": ["TIMES=4", "PLACES=3 TIMES=4"],
 }

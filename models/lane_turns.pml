@@ -10,9 +10,8 @@
  *
  * Spin keeps every step in its order. What keeps them so on a processor:
  * - `over`: each addition is a release and the look an acquire, so that what the turns counted wrote into the slot comes before what is
- *   written there next; additions carry on those before them, whoever made them. While no call is under way the addition is a load and a
- *   store: its thread has found with an acquire that those before have ended (`under_way_`, which their threads store with release behind all
- *   they add), and makes the next one itself, so that nobody adds beside it. Here all are under way; -DNO_GUARD_ADDED is what that look guards from.
+ *   written there next; additions carry on those before them, whoever made them. How one adds while
+ *   none is under way is lane_count.pml's.
  * - `skipped`: relaxed, set before its turn is counted: whoever finds that turn in `over` finds the flag (guard FLAG_FIRST).
  * - `done`: a release after a reader's last look at the slot, an acquire before the owner's first write there. */
 #ifndef TURNS

@@ -63,8 +63,8 @@ void each_way(ChosenCall call, bool commutative, const Offer& offer) {
       offer(Algorithm::shared, [](auto cost) { shared_alltoall(cost); });
       return offer(Algorithm::direct, [](auto cost) { direct_alltoall(cost); });
     case ChosenCall::barrier:
-      offer(Algorithm::shared, [](auto cost) { cost.round(0, cost.ranks() - 1, 0); });
-      return offer(Algorithm::recursive_doubling, [](auto cost) { cost.messages(cost.doublings(), 0); });
+      offer(Algorithm::shared, [](auto cost) { shared_barrier(cost); });
+      return offer(Algorithm::recursive_doubling, [](auto cost) { barrier_in_rounds(cost); });
     case ChosenCall::scan:
       offer(Algorithm::shared, [](auto cost) { shared_scan(cost); });
       offer(Algorithm::flat, [](auto cost) { flat_reduce(cost); });

@@ -121,6 +121,7 @@ enum class ChosenCall : std::uint8_t {
 inline constexpr std::size_t kChosenCalls = 10;
 // Those that NCCL may carry are the first ones.
 inline constexpr std::size_t kNcclCalls = 6;
+static_assert(static_cast<std::size_t>(ChosenCall::alltoall) == kNcclCalls - 1);
 inline bool nccl_may_carry(ChosenCall call) { return static_cast<std::size_t>(call) < kNcclCalls; }
 
 // How the elements of a reduction are combined: what gives the same bits. Every algorithm has one.

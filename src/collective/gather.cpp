@@ -36,23 +36,24 @@ Division layout_of(const Plan& plan, const RootedParts& parts) {
   return plan.rank() == parts.root ? parts.layout : Division::even({parts.own.size.value, Bytes{1}}, plan.size());
 }
 
-// Of a call whose parts are the same: of one; else of none in particular.
-Bytes told(const Plan& plan, const RootedParts& parts) {
-  return parts.alike ? layout_of(plan, parts).elements(0).bytes() : Bytes{};
-}
+// Where all parts are the same.
+Bytes each_of(const Plan& plan, const RootedParts& parts) { return layout_of(plan, parts).elements(0).bytes(); }
 
 // By messages there is one way.
 bool is_shared(const Plan& plan, ChosenCall call, const RootedParts& parts) {
   if (!parts.alike || plan.size() == 1) return false;
-  return plan.take(plan.comm().algorithm_of_parts(call, told(plan, parts))) == Algorithm::shared;
+  return plan.take(plan.comm().algorithm_of_parts(call, each_of(plan, parts))) == Algorithm::shared;
 }
 
 }  // namespace
 
 void plan_gather(Plan& plan, const RootedParts& parts) {
   const bool is_root = plan.rank() == parts.root;
-  plan.tell(parts.alike ? Plan::Call::gather : Plan::Call::gatherv, told(plan, parts), parts.root);
-  if (is_shared(plan, ChosenCall::gather, parts)) return shared_gather(plan, parts, layout_of(plan, parts));
+  if (is_shared(plan, ChosenCall::gather, parts)) {
+    plan.tell(Plan::Call::shared_gather, each_of(plan, parts), parts.root);
+    return shared_gather(plan, parts, layout_of(plan, parts));
+  }
+  plan.tell(Plan::Call::gather, Bytes{}, parts.root);
   plan.walk(is_root ? parts.layout.largest() : parts.own.size);
   if (!is_root) {
     plan.send(parts.own, parts.root, 0, {});
@@ -65,8 +66,11 @@ void plan_gather(Plan& plan, const RootedParts& parts) {
 
 void plan_scatter(Plan& plan, const RootedParts& parts) {
   const bool is_root = plan.rank() == parts.root;
-  plan.tell(parts.alike ? Plan::Call::scatter : Plan::Call::scatterv, told(plan, parts), parts.root);
-  if (is_shared(plan, ChosenCall::scatter, parts)) return shared_scatter(plan, parts, layout_of(plan, parts));
+  if (is_shared(plan, ChosenCall::scatter, parts)) {
+    plan.tell(Plan::Call::shared_scatter, each_of(plan, parts), parts.root);
+    return shared_scatter(plan, parts, layout_of(plan, parts));
+  }
+  plan.tell(Plan::Call::scatter, Bytes{}, parts.root);
   plan.walk(is_root ? parts.layout.largest() : parts.own.size);
   if (!is_root) {
     plan.receive(parts.own, parts.root, 0, {});

@@ -25,7 +25,7 @@ struct UniqueId {
   char bytes[128];
 };
 
-enum class Code : int { success = 0, in_progress = 7 };
+enum class Code : int { success = 0, invalid_argument = 4, in_progress = 7 };
 enum class Operation : int { sum = 0, product = 1, maximum = 2, minimum = 3 };
 enum class Type : int {
   int8 = 0,

@@ -224,8 +224,13 @@ nccl::Code NcclTeam::Handing::call(const NcclWork& work, nccl::Stream stream) co
       return api.ncclReduceScatter(send, recv, work.count, work.type, work.operation, comm, stream);
     case ChosenCall::allgather:
       return api.ncclAllGather(send, recv, work.count, work.type, comm, stream);
-    default:
-      break;  // an alltoall, which NCCL has no name for
+    case ChosenCall::alltoall:
+      break;
+    case ChosenCall::barrier:
+    case ChosenCall::scan:
+    case ChosenCall::gather:
+    case ChosenCall::scatter:
+      return nccl::Code::invalid_argument;  // never asked for
   }
   return exchange_parts(work, stream);
 }

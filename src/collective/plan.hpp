@@ -79,8 +79,8 @@ class Plan {
     scan,
     gather,
     scatter,
-    gatherv,
-    scatterv
+    shared_gather,  // of equal parts, in shared memory
+    shared_scatter
   };
   // `detail`: what else all give alike, such as a root.
   static SharedLane::Note note_of(Call call, Bytes bytes, int detail) {
@@ -89,6 +89,8 @@ class Plan {
   void tell(Call call, Bytes bytes, int detail = 0) {
     if (refused_) return;
     note_ = note_of(call, bytes, detail);
+    // A wrong count may have led this rank another way than the others, who then hear nothing of it where they wait.
+    if (schedule_) note_.what |= static_cast<std::uint64_t>(schedule_->failure().code()) << SharedLane::kCodeFrom;
     if (comm_.lane() != nullptr && into_ == nullptr) comm_.lane()->note(number_, note_);
   }
   // The ranks ask each other first, whatever they find then.

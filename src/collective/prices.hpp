@@ -207,6 +207,17 @@ void shared_parts(Count<Price> cost) {
 }
 
 template <class Price>
+void shared_barrier(Count<Price> cost) {
+  cost.round(0, cost.ranks() - 1, 0);
+}
+
+// In as many rounds as there are doublings, as a tree without bytes.
+template <class Price>
+void barrier_in_rounds(Count<Price> cost) {
+  cost.messages(cost.doublings(), 0);
+}
+
+template <class Price>
 void shared_scan(Count<Price> cost) {
   if (!cost.are_few() && !cost.beside_gpus()) cost.between_two();
   shared_reduction(cost);
@@ -224,7 +235,9 @@ void shared_alltoall(Count<Price> cost) {
   const double others = cost.ranks() - 1;
   // With a rank's own part, but of what is short. Two ranks do not say that: but of more their messages were as quick (few_of_two).
   cost.says(cost.bytes());
-  const double own = cost.are_few(cost.are_two() ? cost.share() : cost.bytes()) ? 0 : cost.share();
+  constexpr double kShort = 4096;
+  const bool is_short = cost.are_two() ? cost.are_few(cost.share()) : cost.bytes() <= kShort;
+  const double own = is_short ? 0 : cost.share();
   cost.round(others * cost.share() + own, others, others * cost.share());
 }
 

@@ -13,8 +13,9 @@ void fold_own_part(Plan& plan, SharedCall& call, const std::byte* vector, std::b
   const int rank = plan.rank();
   const Bytes size = parts.elements(rank).bytes();
   const std::byte* own = vector + parts.place(rank).value;
+  if (own != into) return shared::reduce_scatter(call, vector, into, parts);
   shared::say_parts(call, vector, parts);
-  if (own == into && rank != shared::first_of(call)) {
+  if (rank != shared::first_of(call)) {
     // In place: the first one's takes its place.
     if (std::byte* const aside = plan.host_scratch(size).address(); aside != nullptr) {  // else the plan has failed
       call.copy_own(aside, own, size);

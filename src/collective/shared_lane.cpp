@@ -138,6 +138,8 @@ Status SharedLane::compare(std::uint64_t call, bool asks) const {
     // A rank writes first which call it is, and then whether it asks.
     if (!theirs || (((theirs->what ^ mine->what) & ~kAsks) == 0 && theirs->bytes == mine->bytes)) continue;
     if (asks && (theirs->what & kAsks) != 0) continue;
+    if (const std::uint64_t code = theirs->what >> kCodeFrom & kCodes; code != 0)
+      return engine_.gave_up(to_world(other), static_cast<Code>(code));
     // Another call's bytes are no count of this one's.
     if (((theirs->what ^ mine->what) & kCall) != 0) return makes_another(other);
     if (theirs->bytes != mine->bytes) return engine_.uneven(to_world(other), theirs->bytes, mine->bytes);

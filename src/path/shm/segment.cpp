@@ -1,5 +1,6 @@
 #include "path/shm/segment.hpp"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -26,7 +27,10 @@ Offset SegmentShape::cell_data() const { return lanes() + Bytes{round_to_page(si
 Bytes SegmentShape::total() const { return Bytes{(cell_data() + Bytes{cell_stride() * cells}).value}; }
 
 Segment::Segment(std::shared_ptr<SharedMemory> memory, const SegmentShape& shape)
-    : memory_(std::move(memory)), shape_(shape), shared_(std::launder(reinterpret_cast<Shared*>(memory_->data()))) {}
+    : memory_(std::move(memory)), shape_(shape), shared_(std::launder(reinterpret_cast<Shared*>(memory_->data()))) {
+  // Most of them are never used, and writing a core file would give memory to every page of them.
+  ::madvise(memory_->data() + shape.lanes().value, (shape.cell_data() - shape.lanes()).value, MADV_DONTDUMP);
+}
 
 Result<Segment> Segment::create(const SegmentShape& shape, std::size_t place, bool may_sleep) {
   auto memory = SharedMemory::create("isthmus-segment", shape.total());
