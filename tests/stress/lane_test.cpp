@@ -61,7 +61,9 @@ struct Call {
 class Member {
  public:
   Member(const std::vector<Lane*>& lanes, int rank, std::size_t slots)
-      : turns_(lanes, rank, 5, slots), random_(static_cast<unsigned>(rank) + 1) {}
+      : turns_(lanes, rank, 5, slots),
+        random_(static_cast<unsigned>(rank) + 1),
+        move_randomly_(static_cast<unsigned>(rank) + 7) {}
 
   // Calls that go on are moved on by another thread, too, under a lock, as an engine's are; those that wait are made without it.
   void run() {
@@ -154,7 +156,7 @@ class Member {
   LaneTurns turns_;
   std::mt19937 random_;
   std::mutex mutex_;
-  std::mt19937 move_randomly_{5};
+  std::mt19937 move_randomly_;
   std::vector<Part> later_;
   std::atomic<int> wrong_{0};
 };
