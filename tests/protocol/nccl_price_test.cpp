@@ -11,9 +11,9 @@
 namespace ist {
 namespace {
 
-constexpr std::array kCalls{ChosenCall::bcast,     ChosenCall::reduce,         ChosenCall::allreduce,
-                            ChosenCall::allgather, ChosenCall::reduce_scatter, ChosenCall::alltoall};
-static_assert(kCalls.size() == kNcclCalls);
+constexpr std::array kCarried{ChosenCall::bcast,     ChosenCall::reduce,         ChosenCall::allreduce,
+                              ChosenCall::allgather, ChosenCall::reduce_scatter, ChosenCall::alltoall};
+static_assert(kCarried.size() == kNcclCalls);
 
 struct Taken {
   ChosenCall call;
@@ -66,7 +66,7 @@ TEST(NcclPrice, it_is_asked_about_from_a_size_on_and_never_for_short_calls) {
   CollectiveProfile no_shared_memory;
   no_shared_memory.shared_up_to = 0;
   for (const CollectiveProfile& machine : {beside_gpus(), no_shared_memory, with_copies_if(false, beside_gpus())})
-    for (const ChosenCall call : kCalls)
+    for (const ChosenCall call : kCarried)
       for (const int ranks : {2, 3, 4, 5, 8, 12}) {
         bool paid = false;
         for (double bytes = 1; bytes <= 1 << 28; bytes *= 1.5) {
@@ -83,7 +83,7 @@ TEST(NcclPrice, it_is_asked_about_from_a_size_on_and_never_for_short_calls) {
 }
 
 TEST(NcclPrice, a_rank_by_itself_asks_nobody) {
-  for (const ChosenCall call : kCalls) EXPECT_FALSE(nccl_pays(call, {1, mebibytes(64)}, beside_gpus()));
+  for (const ChosenCall call : kCarried) EXPECT_FALSE(nccl_pays(call, {1, mebibytes(64)}, beside_gpus()));
 }
 
 struct Threshold {
@@ -107,7 +107,7 @@ TEST(NcclPrice, the_sizes_from_which_on_it_carries_calls) {
 }
 
 TEST(NcclPrice, its_terms_are_its_price_and_a_machine_with_dear_messages_asks_where_that_costs_little) {
-  for (const ChosenCall call : kCalls)
+  for (const ChosenCall call : kCarried)
     for (const int ranks : {2, 4}) {
       const Offered nccl = nccl_offer(call, {ranks, mebibytes(1)});
       EXPECT_EQ(nccl.algorithm, Algorithm::nccl);

@@ -86,8 +86,7 @@ class Member {
       while (!step(part)) move_on();
       turns_.end(n);
     }
-    while (move_on()) {
-    }
+    while (move_on()) continue;
     made.store(true);
     mover.join();
   }
