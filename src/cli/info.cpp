@@ -19,6 +19,7 @@
 #include "memory/spaces.hpp"
 #include "memory/word_changes.hpp"
 #include "memory/workers.hpp"
+#include "path/shm/lane.hpp"
 #include "path/shm/pair_slot.hpp"
 #include "path/shm/peer_memory.hpp"
 
@@ -130,7 +131,8 @@ std::string memory_of_pairs(const Settings& settings) {
     return Bytes{std::uint64_t{ranks} * (ranks - 1) * (shape.in_memory() * sizeof(PairSlot) + lap.value)};
   };
   return "of 2 ranks of a host that exchange much up to " + in_words(of(2)) + " of memory, of 4 up to " + in_words(of(4)) +
-         ", of 16 up to " + in_words(of(16)) + "; less with an ISTHMUS_EAGER_LIMIT below 16 KiB";
+         ", of 16 up to " + in_words(of(16)) + "; less with an ISTHMUS_EAGER_LIMIT below 16 KiB; and of each rank up to " +
+         in_words(Bytes{sizeof(ist::Lane)}) + " for each communicator of short collective calls";
 }
 
 // One entry per path of src/path, and what goes past them.

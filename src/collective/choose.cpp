@@ -85,7 +85,7 @@ class Cheapest {
   template <class Pricing>
   void operator()(Algorithm algorithm, const Pricing& pricing) {
     Sum price;
-    pricing(Count<Sum>{shape_, machine_, price});
+    pricing(prices::Count<Sum>{shape_, machine_, price});
     if (price.seconds() >= least_) return;
     least_ = price.seconds();
     found_ = algorithm;
@@ -151,7 +151,7 @@ std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool 
   std::vector<Offered> all;
   each_way(call, commutative, [&](Algorithm algorithm, const auto& pricing) {
     Offered& made = all.emplace_back(Offered{algorithm, {}});
-    pricing(Count<Bill>{shape, machine, made.price});
+    pricing(prices::Count<Bill>{shape, machine, made.price});
     if (order && order_of(algorithm) != *order && made.price.refused() == nullptr)
       made.price.refuse("reductions of so much on so many ranks combine in another order, always");
   });

@@ -39,21 +39,23 @@ Division layout_of(const Plan& plan, const RootedParts& parts) {
 // Where all parts are the same.
 Bytes each_of(const Plan& plan, const RootedParts& parts) { return layout_of(plan, parts).elements(0).bytes(); }
 
-// By messages there is one way.
-bool is_shared(const Plan& plan, ChosenCall call, const RootedParts& parts) {
-  if (!parts.alike || plan.size() == 1) return false;
-  return plan.take(plan.comm().algorithm_of_parts(call, each_of(plan, parts))) == Algorithm::shared;
+// Is it shared? By messages there is one way. Tells either.
+bool tell_way(Plan& plan, ChosenCall call, const RootedParts& parts) {
+  const bool gathers = call == ChosenCall::gather;
+  const bool shared = parts.alike && plan.size() > 1 &&
+                      plan.take(plan.comm().algorithm_of_parts(call, each_of(plan, parts))) == Algorithm::shared;
+  if (shared)
+    plan.tell(gathers ? Plan::Call::shared_gather : Plan::Call::shared_scatter, each_of(plan, parts), parts.root);
+  else
+    plan.tell(gathers ? Plan::Call::gather : Plan::Call::scatter, Bytes{}, parts.root);
+  return shared;
 }
 
 }  // namespace
 
 void plan_gather(Plan& plan, const RootedParts& parts) {
+  if (tell_way(plan, ChosenCall::gather, parts)) return shared_gather(plan, parts, layout_of(plan, parts));
   const bool is_root = plan.rank() == parts.root;
-  if (is_shared(plan, ChosenCall::gather, parts)) {
-    plan.tell(Plan::Call::shared_gather, each_of(plan, parts), parts.root);
-    return shared_gather(plan, parts, layout_of(plan, parts));
-  }
-  plan.tell(Plan::Call::gather, Bytes{}, parts.root);
   plan.walk(is_root ? parts.layout.largest() : parts.own.size);
   if (!is_root) {
     plan.send(parts.own, parts.root, 0, {});
@@ -65,12 +67,8 @@ void plan_gather(Plan& plan, const RootedParts& parts) {
 }
 
 void plan_scatter(Plan& plan, const RootedParts& parts) {
+  if (tell_way(plan, ChosenCall::scatter, parts)) return shared_scatter(plan, parts, layout_of(plan, parts));
   const bool is_root = plan.rank() == parts.root;
-  if (is_shared(plan, ChosenCall::scatter, parts)) {
-    plan.tell(Plan::Call::shared_scatter, each_of(plan, parts), parts.root);
-    return shared_scatter(plan, parts, layout_of(plan, parts));
-  }
-  plan.tell(Plan::Call::scatter, Bytes{}, parts.root);
   plan.walk(is_root ? parts.layout.largest() : parts.own.size);
   if (!is_root) {
     plan.receive(parts.own, parts.root, 0, {});

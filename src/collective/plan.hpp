@@ -83,14 +83,13 @@ class Plan {
     shared_scatter
   };
   // `detail`: what else all give alike, such as a root.
-  static SharedLane::Note note_of(Call call, Bytes bytes, int detail) {
-    return {static_cast<std::uint64_t>(static_cast<std::uint32_t>(detail)) << 8U | static_cast<std::uint64_t>(call), bytes};
+  static SharedLane::Note note_of(Call call, Bytes bytes, int detail, Code gave_up = IST_OK) {
+    return {SharedLane::what(static_cast<std::uint32_t>(call), detail, gave_up), bytes};
   }
   void tell(Call call, Bytes bytes, int detail = 0) {
     if (refused_) return;
-    note_ = note_of(call, bytes, detail);
     // A wrong count may have led this rank another way than the others, who then hear nothing of it where they wait.
-    if (schedule_) note_.what |= static_cast<std::uint64_t>(schedule_->failure().code()) << SharedLane::kCodeFrom;
+    note_ = note_of(call, bytes, detail, schedule_ ? schedule_->failure().code() : Code{IST_OK});
     if (comm_.lane() != nullptr && into_ == nullptr) comm_.lane()->note(number_, note_);
   }
   // The ranks ask each other first, whatever they find then.

@@ -11,7 +11,8 @@
 
 #include "collective/choose.hpp"
 
-namespace ist {
+// A namespace of their own: what plans a call has the same names.
+namespace ist::prices {
 
 // Whole vectors of all ranks are kept in memory at once up to this size.
 inline constexpr double kMostKept = 64 << 10;
@@ -272,4 +273,4 @@ void shared_scatter(Count<Price> cost) {
   shared_part_each(cost, (cost.ranks() - 1) * cost.share(), 1, cost.share());
 }
 
-}  // namespace ist
+}  // namespace ist::prices

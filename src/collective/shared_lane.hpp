@@ -29,9 +29,14 @@ class SharedLane : public LaneTurns {
   // As readers of what is said: the ranks above this one. The others may be gone.
   static constexpr int kThoseBehind = -2;
 
-  // Of `what`: which call it is, and no more.
+  // `what`, from the lowest bit on: which call it is; what else all give alike, such as a root; why this rank gave the call up before it knew how
+  // much all have, or 0. What call, detail and no failure are is the same on all ranks.
+  static constexpr std::uint64_t what(std::uint32_t call, int detail, Code gave_up) {
+    return call | static_cast<std::uint64_t>(static_cast<std::uint32_t>(detail)) << kDetailFrom |
+           static_cast<std::uint64_t>(gave_up) << kCodeFrom;
+  }
   static constexpr std::uint64_t kCall = 0xff;
-  // In `what`, from that bit on: why this rank gave the call up before it knew how much all have; 0: it did not.
+  static constexpr unsigned kDetailFrom = 8;
   static constexpr unsigned kCodeFrom = 40;
   static constexpr std::uint64_t kCodes = 0xff;
   // In `what`: a call that begins with words between all ranks, which may go on as soon as it has all of them.
