@@ -106,22 +106,27 @@ BareWindows measure_bare_windows(std::size_t longest, int other_processor, bool 
   constexpr std::size_t kMostShared = 1 << 20;
   const auto slots = take_pages(kMostShared);
   if (!from || !to || !slots) return found;
-  // As the library copies: memcpy takes three times as long for what comes from another processor where it is the wrong instruction for that. Through a
+  // As the library copies, either way: memcpy takes three times as long for what comes from another processor where it is the wrong instruction for that. Through a
   // pointer that may change at any time, no copy is left out or done at once with the one before.
   void (*volatile copy)(std::byte*, const std::byte*, std::size_t) = copy_across;
   const auto size_at = [bytes](std::size_t piece, std::size_t place) { return std::min(piece, bytes - place); };
+  const auto try_two_copies = [&](std::size_t piece, std::size_t room) {
+    const std::uint64_t count = std::clamp<std::uint64_t>(room / piece, 2, 64);
+    const auto slot = [&, piece, count](std::uint64_t number) { return slots.get() + number % count * piece; };
+    const Way way{piece, count,
+                  [&](std::uint64_t n, std::size_t place) { copy(slot(n), from.get() + place, size_at(piece, place)); },
+                  [&](std::uint64_t n, std::size_t place) { copy(to.get() + place, slot(n), size_at(piece, place)); }};
+    found.two_copies_gbs = std::max(found.two_copies_gbs, gbs_of(way, bytes, other_processor, seconds));
+  };
   for (const std::size_t most : {kPiece / 8, kPiece}) {
     if (most == kPiece && bytes <= kPiece / 8) continue;  // as before
-    const std::size_t piece = std::min(most, bytes);
-    for (const std::size_t room : {kPiece, kMostShared / 4, kMostShared}) {
-      const std::uint64_t count = std::clamp<std::uint64_t>(room / piece, 2, 64);
-      const auto slot = [&, piece, count](std::uint64_t number) { return slots.get() + number % count * piece; };
-      const Way way{piece, count,
-                    [&](std::uint64_t n, std::size_t place) { copy(slot(n), from.get() + place, size_at(piece, place)); },
-                    [&](std::uint64_t n, std::size_t place) { copy(to.get() + place, slot(n), size_at(piece, place)); }};
-      found.two_copies_gbs = std::max(found.two_copies_gbs, gbs_of(way, bytes, other_processor, seconds));
-    }
+    for (const std::size_t room : {kPiece, kMostShared / 4, kMostShared})
+      for (const auto by : {copy_across, copy_by_string}) {
+        copy = by;
+        try_two_copies(std::min(most, bytes), room);
+      }
   }
+  copy = copy_across;
   const auto nothing = [](std::uint64_t, std::size_t) {};
   bool fails = false;
   const Way read{bytes, 0, nothing, [&](std::uint64_t, std::size_t) {

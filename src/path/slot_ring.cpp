@@ -42,7 +42,7 @@ SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::fu
 }
 
 // Guard ROOM of models/slot_ring.pml: never more than `slots` between started and released.
-std::optional<Slot> SlotRingWriter::start_next(Bytes wanted) {
+std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, bool in_place) {
   if (started_ - released_seen_ >= layout_.slots) {
     // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.
     released_seen_ = shared_->released.load(std::memory_order_acquire);
@@ -50,7 +50,7 @@ std::optional<Slot> SlotRingWriter::start_next(Bytes wanted) {
     if (refused_) return std::nullopt;
   }
   refused_ = false;
-  const std::uint64_t place = next_place(wanted);
+  const std::uint64_t place = in_place ? 0 : next_place(wanted);
   return Slot{memory_ + layout_.slot(started_++).value + place, layout_.slot_bytes - Bytes{place}, place};
 }
 

@@ -56,8 +56,8 @@ class SlotRingWriter {
   // Formats the memory; `ring_bell` is called after each publication. `lap`: where a slot takes several of the pieces that are wanted, they
   // take turns, so that a processor comes back to a line after about so many bytes (memory/host/handing_copy.hpp says why).
   SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap = {});
-  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled.
-  std::optional<Slot> start_next(Bytes wanted);
+  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled. `in_place`: the pieces take no turns.
+  std::optional<Slot> start_next(Bytes wanted, bool in_place = false);
   std::optional<Slot> start_next() { return start_next(layout_.slot_bytes); }
   // The oldest started slot has its bytes: shows it to the reader.
   void publish_oldest(const SlotHeader& header);

@@ -1,6 +1,7 @@
 #include "protocol/pipelined.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -63,7 +64,7 @@ bool RingSender::step(std::vector<Finished>& ended) {
 bool RingSender::start_copies() {
   if (messages_.empty() || flights_.full()) return false;
   Message& message = messages_.front();
-  const auto slot = ring_->start_next(message.slot_bytes);
+  const auto slot = ring_->start_next(message.slot_bytes, message.way == RingWay::strings);
   if (!slot) return false;
   const Bytes length = smaller(smaller(message.slot_bytes, slot->capacity), message.piece.size - (next_ - Offset{}));
   const Piece source = message.piece.part(next_, length);
@@ -74,7 +75,7 @@ bool RingSender::start_copies() {
                 {}};
   auto ticket = Result<Ticket>{Ticket{}};
   if (message.laid == nullptr && message.hosts && length.value <= kMostAtOnce)
-    flight.header.nanoseconds = fill(message.timed, slot->data, source);
+    flight.header.nanoseconds = fill(message, slot->data, source);
   else
     ticket = begun(
         [&] {
@@ -99,10 +100,13 @@ bool RingSender::start_copies() {
 }
 
 // How long it took, where that is wanted; never 0 then.
-std::uint64_t RingSender::fill(bool timed, std::byte* to, const Piece& from) {
-  const auto begun = timed ? Clock::now() : Clock::time_point{};
-  handing_.copy(to, from.address(), from.size.value);
-  if (!timed) return 0;
+std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piece& from) {
+  const auto begun = message.timed ? Clock::now() : Clock::time_point{};
+  if (message.way == RingWay::strings)
+    copy_by_string(to, from.address(), from.size.value);
+  else
+    handing_.copy(to, from.address(), from.size.value);
+  if (!message.timed) return 0;
   const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count();
   return static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1));
 }
@@ -150,9 +154,22 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   next_ = Offset{};
 }
 
-void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid) {
-  messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, {}, {}, std::move(laid)};
+void RingReceiver::expect_by(Pace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
+                             std::shared_ptr<const PackWork> laid) {
+  messages_[operation] = {piece, Bytes{}, {}, by, Bytes{}, {}, {}, std::move(laid)};
   last_ = nullptr;
+}
+
+Pace<RingWay>::Next RingReceiver::expect_of_host(std::uint32_t operation, const Piece& piece, bool timed) {
+  Pace<RingWay>::Next by = pace_of(piece.size).next();
+  by.timed = by.timed || timed;
+  expect_by(by, operation, piece, nullptr);
+  return by;
+}
+
+Pace<RingWay>& RingReceiver::pace_of(Bytes size) {
+  const auto octave = static_cast<std::size_t>(std::bit_width(size.value >> 17U));
+  return paces_[std::min(octave, kPaces - 1)];
 }
 
 std::vector<std::uint32_t> RingReceiver::expected() const {
@@ -226,9 +243,13 @@ bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& end
   Message* const message = message_of(slot.header.receiver_op);
   if (message == nullptr || message->piece.kind != KindId::host || slot.header.bytes > kMostAtOnce) return false;
   if (slot.header.offset >= kSlotVoid || !message->failed.ok()) return false;
-  const auto begun = message->timed ? Clock::now() : Clock::time_point{};
-  copy_across(message->piece.address() + slot.header.offset, slot.data, slot.header.bytes);
-  if (message->timed) note_copy(*message, slot.header, begun);
+  const auto begun = message->by.timed ? Clock::now() : Clock::time_point{};
+  std::byte* const to = message->piece.address() + slot.header.offset;
+  if (message->by.way == RingWay::strings)
+    copy_by_string(to, slot.data, slot.header.bytes);
+  else
+    copy_across(to, slot.data, slot.header.bytes);
+  if (message->by.timed) note_copy(*message, slot.header, begun);
   ring_->release_oldest();
   account(slot.header, {}, ended);
   return true;
@@ -243,7 +264,7 @@ void RingReceiver::start(const FullSlot& slot) {
     found->failed = {IST_ERR_DEVICE, sender_ + " could not read its buffer; its own error says why"};
   } else if (wanted) {
     const Bytes length{slot.header.bytes};
-    if (found->timed) flight.begun = Clock::now();
+    if (found->by.timed) flight.begun = Clock::now();
     const Piece to = found->piece.part(Offset{slot.header.offset}, length);
     const auto empty = [&](const Piece& from) {
       if (found->laid == nullptr) return kinds_->copier(to.kind, KindId::host)->copy(to, from, Ticket{});
@@ -268,6 +289,8 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
   if (message.arrived < message.piece.size) return;
   Finished end{header.receiver_op, message.failed, message.arrived, 0, 0, message.laid != nullptr};
   tell_times(message, end);
+  if (end.seconds > 0)
+    pace_of(message.piece.size).took(message.by.way, end.seconds / static_cast<double>(message.arrived.value));
   ended.push_back(std::move(end));
   forget(header.receiver_op);
 }

@@ -9,6 +9,7 @@
 // Errors         : a failed copy ends its message on both sides (kSlotFailed) and never the ring; so does one for which memory runs out.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -36,6 +37,9 @@ struct Finished {
   bool placed = false;  // of a receive: to where the bytes of its layout belong
 };
 
+// How the copies of a message between hosts go round the ring: by loops, and in many lines; or by strings, in few (handing_copy.hpp).
+enum class RingWay : std::uint8_t { loops, strings };
+
 class RingSender {
  public:
   struct Message {
@@ -46,6 +50,7 @@ class RingSender {
     bool hosts = false;                              // is it host memory on both sides?
     std::shared_ptr<const PackWork> laid = nullptr;  // packed so into the slots, where the piece says only how many bytes
     bool timed = false;                              // are the copies of hosts to say how long they took?
+    RingWay way = RingWay::loops;                    // of hosts
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), flights_(most_in_flight) {}
@@ -68,7 +73,7 @@ class RingSender {
   };
   using Clock = std::chrono::steady_clock;
   bool start_copies();
-  std::uint64_t fill(bool timed, std::byte* to, const Piece& from);
+  std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
   bool publish(std::vector<Finished>& ended);
   void give_up(std::uint32_t sender_op);
   const Kinds* kinds_;
@@ -89,7 +94,11 @@ class RingReceiver {
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
-  void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid = nullptr);
+  void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid = nullptr) {
+    expect_by({RingWay::loops, timed}, operation, piece, std::move(laid));
+  }
+  // The same of a message between hosts: the quicker way, and whether the sender is to say how long its copies take.
+  Pace<RingWay>::Next expect_of_host(std::uint32_t operation, const Piece& piece, bool timed);
   // The sender refused: nothing will come.
   void forget(std::uint32_t operation) {
     messages_.erase(operation);
@@ -113,7 +122,7 @@ class RingReceiver {
     Piece piece;
     Bytes arrived;
     Status failed;  // its remaining slots are dropped
-    bool timed = false;
+    Pace<RingWay>::Next by = {RingWay::loops, false};
     Bytes first;                           // slot, if timed
     Clock::duration copying;               // of all slots so far, if timed
     Clock::duration filling;               // the same on the other side, as far as that told
@@ -124,6 +133,7 @@ class RingReceiver {
     SlotHeader header;
     Clock::time_point begun;  // of the copy
   };
+  void expect_by(Pace<RingWay>::Next by, std::uint32_t operation, const Piece& piece, std::shared_ptr<const PackWork> laid);
   Message* message_of(std::uint32_t operation);
   static void tell_times(const Message& message, Finished& end);
   static void note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun);
@@ -139,6 +149,9 @@ class RingReceiver {
   Flights<Flight> flights_;
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
+  static constexpr std::size_t kPaces = 8;  // of messages below 128 KiB, of each octave from there, and of all above
+  Pace<RingWay>& pace_of(Bytes size);
+  std::array<Pace<RingWay>, kPaces> paces_;
 };
 
 }  // namespace ist

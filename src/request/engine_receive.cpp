@@ -281,8 +281,16 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   if (waits_for_block(operation)) return;
   if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
-  if (operation.timed) clear.flags |= kEnvelopeTimes;
-  from.receiver->expect(clear.receiver_op, to, operation.timed, bouncing ? nullptr : into_place(operation, from, sender));
+  bool timed = operation.timed;
+  auto laid = bouncing ? nullptr : into_place(operation, from, sender);
+  if (to.kind == KindId::host && sender == KindId::host && laid == nullptr) {
+    const auto by = from.receiver->expect_of_host(clear.receiver_op, to, timed);
+    timed = by.timed;
+    if (by.way == RingWay::strings) clear.flags |= kEnvelopeByStrings;
+  } else {
+    from.receiver->expect(clear.receiver_op, to, timed, std::move(laid));
+  }
+  if (timed) clear.flags |= kEnvelopeTimes;
   try {
     post_or_queue(from, clear, loan.allocation == 0 ? std::span<const std::byte>{} : std::as_bytes(std::span{&loan, 1}));
   } catch (...) {

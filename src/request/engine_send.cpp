@@ -243,6 +243,7 @@ void Engine::on_clear(const Arrival& arrival) {
     cleared.sent = parted->sent;
   }
   operation->timed = (clear.flags & kEnvelopeTimes) != 0;
+  operation->by_strings = (clear.flags & kEnvelopeByStrings) != 0;
   operation->lent = false;
   operation->state = std::move(cleared);
   set_off(*operation, index);
@@ -273,7 +274,7 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
   to.sender->add({operation.envelope.sender_op, cleared.receiver_op, operation.piece.part(Offset{}, cleared.accepted),
                   ring_fill(cleared.accepted, hosts, parts_.settings), hosts,
                   operation.waits_to_pack() ? std::make_shared<const PackWork>(operation.laid->work) : nullptr,
-                  operation.timed});
+                  operation.timed, operation.by_strings ? RingWay::strings : RingWay::loops});
   operation.state = state::Streaming{};
   streams_busy_ = true;
   if (operation.piece.kind != KindId::host && cleared.receiver_kind == operation.piece.kind) warn_of_host_memory(operation);

@@ -218,6 +218,7 @@ struct Operation {
   bool released = false;         // nobody will ask for the outcome
   bool message = false;          // claimed by a matched probe, not yet received
   bool timed = false;            // how long the copying takes is worth knowing
+  bool by_strings = false;       // of a send: kEnvelopeByStrings
   bool shown = false;            // the bytes lie in memory that sender and receiver share, for the receiver to copy them
   bool still_read : 1 = false;   // of a send: a copy into a cell that is not used is under way
   bool stays_eager : 1 = false;  // of a send: its cell is waited for, however long that takes
@@ -254,7 +255,8 @@ struct Operation {
   // piece, and a send its envelope.
   void clear() {
     wire = parent = step = 0;
-    sends = answered = active = released = message = timed = shown = still_read = stays_eager = unsaid = lent = false;
+    sends = answered = active = released = message = timed = by_strings = shown = still_read = stays_eager = unsaid = lent =
+        false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;

@@ -1,6 +1,9 @@
 // Large messages through a ring between devices whose copies end late and in any order: every byte, once, in its place.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "ring_pair.hpp"
 
 namespace ist::test {
@@ -143,6 +146,49 @@ TEST(Pipelined, WhatAMessageTakesIsWhatItsSlowerSideDoes) {
     else
       EXPECT_GT(pair[number].receiver.seconds, 0);
     EXPECT_GT(pair[number].receiver.both, pair[number].receiver.seconds);
+  }
+}
+
+// One behind the other, of sizes on both sides of an octave: what the receiver has timed says by which copies the next ones go.
+TEST(Pipelined, BetweenHostsEitherWayIsTriedAndEveryByteArrives) {
+  std::array<int, 2> times{};
+  RingPair pair{9, {}};
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t number = pair.prepare_of_hosts(20000 + static_cast<std::uint64_t>(i), 4096);
+    const auto by = pair[number].by;
+    ++times.at(static_cast<std::size_t>(by.way));
+    pair.send(number);
+    pair.run();
+    pair.expect_whole(number);
+    EXPECT_EQ(by.timed, pair[number].receiver.seconds > 0);
+    ASSERT_FALSE(HasFailure()) << "message " << i;
+  }
+  EXPECT_GE(times[0], 4);
+  EXPECT_GE(times[1], 4);
+}
+
+// By loops pieces take turns in a slot; by strings they come back to the lines that they were in.
+TEST(Pipelined, StringsGoRoundFewLines) {
+  for (const RingWay way : {RingWay::loops, RingWay::strings}) {
+    RingShape shape;
+    shape.slot_bytes = 8192;
+    RingPair pair{10, shape};
+    std::uint64_t furthest = 0;
+    for (int lap = 0; lap < 2; ++lap) {
+      const std::size_t number = pair.prepare(4 * std::uint64_t{4096}, 4096, false, false);
+      pair.sender().add({RingPair::sender_op(number), RingPair::receiver_op(number), pair[number].from, Bytes{4096}, true,
+                         nullptr, false, way});
+      while (pair.step_sender()) {
+      }
+      for (int slots = 0; slots < 4; ++slots) {
+        const auto slot = pair.reader().take_next();
+        ASSERT_TRUE(slot.has_value());
+        furthest = std::max(furthest, slot->header.place);
+        EXPECT_EQ(0, std::memcmp(slot->data, pair[number].out.data() + slot->header.offset, 4096));
+        pair.reader().release_oldest();
+      }
+    }
+    EXPECT_EQ(way == RingWay::strings ? 0U : 4096U, furthest);
   }
 }
 

@@ -34,6 +34,7 @@ class RingPair {
     Piece from;
     Piece to;
     std::uint64_t fill = 0;
+    Pace<RingWay>::Next by = {RingWay::loops, false};
     bool sent = false;
     bool received = false;
     Finished sender;
@@ -67,10 +68,17 @@ class RingPair {
     receiver_.expect(receiver_op(messages_.size() - 1), message.to, false);
     return messages_.size() - 1;
   }
+  // The same between hosts, whose copies go the way that the receiver says.
+  std::size_t prepare_of_hosts(std::uint64_t bytes, std::uint64_t fill) {
+    const std::size_t number = prepare(bytes, fill, false, false);
+    messages_[number].by = receiver_.expect_of_host(receiver_op(number), messages_[number].to, false);
+    return number;
+  }
   void send(std::size_t number) {
     const Message& message = messages_[number];
-    sender_.add({sender_op(number), receiver_op(number), message.from, Bytes{message.fill},
-                 message.from.kind == KindId::host && message.to.kind == KindId::host});
+    const bool hosts = message.from.kind == KindId::host && message.to.kind == KindId::host;
+    sender_.add({sender_op(number), receiver_op(number), message.from, Bytes{message.fill}, hosts, nullptr, message.by.timed,
+                 message.by.way});
   }
   void prepare_and_send(std::uint64_t bytes, std::uint64_t fill, bool from_device, bool to_device) {
     send(prepare(bytes, fill, from_device, to_device));

@@ -117,7 +117,8 @@ TEST(HandingCopy, EveryByteArrivesByEitherWayFromAnyAddress) {
 }
 
 TEST(HandingCopy, EveryByteIsTakenOutAgain) {
-  for (const auto& copy : {copy_across, copy_by_lines, move_across})  // by_lines: whatever this processor prefers
+  for (const auto& copy :
+       {copy_across, copy_by_lines, copy_by_string, move_across})  // by_lines: whatever this processor prefers
     for (const std::size_t size : kSizes)
       for (const std::size_t first : {0, 1, 8, 63}) {
         const auto bytes = random_bytes(size);

@@ -90,6 +90,14 @@ void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size) {
 #endif
 }
 
+void copy_by_string(std::byte* to, const std::byte* from, std::size_t size) {
+#if defined(__x86_64__)
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+#else
+  std::memcpy(to, from, size);
+#endif
+}
+
 void HandingCopy::copy([[maybe_unused]] CopyPace::Way way, std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
   if (way == CopyPace::Way::past && reinterpret_cast<std::uintptr_t>(to) % kLineOfCache == 0)
