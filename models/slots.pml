@@ -1,5 +1,6 @@
 /* The slots of one pair (src/path/shm/pair_slots.hpp) and the room beside them: one writer, one reader, messages that share a slot, messages
- * that have one to themselves, with a block or two beside it or none, and a count that is reported late.
+ * that have one to themselves, with a block or two beside it or none, and a count that is reported late. Of a message with two blocks the writer
+ * may show the first before it writes the second, and the reader may take it then.
  *
  * What must hold: the reader gets every message once, in order, whole; neither side waits for ever.
  * In the code every step that the other side may see is a load or store of its own here. Spin runs them in program order
@@ -29,8 +30,10 @@
 #endif
 /* What a turn says beside its position: the blocks of the one message, or SHARED and the number of those that share the slot. */
 #define SHARED 4
+#define BEGUN 8 /* or that one block of two is there, and the turn has not come yet */
 #define TURN(position, what) (((position) + 1) * 16 + (what))
-#define IS_TURN(word, position) ((word) / 16 == (position) + 1)
+#define IS_TURN(word, position) ((word) / 16 == (position) + 1 && (word) % 16 < BEGUN)
+#define IS_BEGUN(word, position) ((word) == TURN(position, BEGUN))
 #define HAS_MORE(word) ((word) % 16 < SHARED || (word) % 16 - SHARED > taken)
 /* One word of the reader's tells both counts. */
 #define CONSUMED(slots, blocks) ((slots) * 64 + (blocks))
@@ -49,6 +52,15 @@ short consumed;
   if                                             \
   :: blocks > 1 -> room[first + 1] = number + 100 \
   :: else                                        \
+  fi
+
+/* Where a message is being written, and the reader looks at it then. */
+#define TAKE_PIECE                                       \
+  if                                                     \
+  :: IS_BEGUN(turn[slot], position) ->                   \
+     assert(envelope[slot * SHARES] == number + 100);    \
+     assert(room[first] == number + 100)                 \
+  :: skip                                                \
   fi
 
 active proctype writer() {
@@ -94,6 +106,18 @@ active proctype writer() {
      turn[slot] = TURN(position, what);
 #endif
      envelope[slot * SHARES] = number + 100;
+     if
+     :: blocks > 1 ->
+#ifdef NO_GUARD_PIECE_LAST
+        turn[slot] = TURN(position, BEGUN);
+#endif
+        room[first] = number + 100;
+#ifndef NO_GUARD_PIECE_LAST
+        /* release: as the turn of a slot */
+        turn[slot] = TURN(position, BEGUN);
+#endif
+     :: skip
+     fi;
 #ifndef NO_GUARD_FENCE
      FILL;
 #endif
@@ -134,6 +158,7 @@ active proctype reader() {
   :: number < TOTAL ->
      slot = position % SLOTS;
      first = read % BLOCKS;
+     TAKE_PIECE;
 #ifndef NO_GUARD_TURN
      /* acquire; and the word names the lap, so that last lap's bytes are not taken for this one's */
      IS_TURN(turn[slot], position);
@@ -147,7 +172,8 @@ active proctype reader() {
         /* It looks at both slots again and again. */
         if
         :: HAS_MORE(turn[slot]) -> seen = turn[slot]
-        :: atomic { IS_TURN(turn[(position + 1) % SLOTS], position + 1) -> next = turn[(position + 1) % SLOTS] };
+        :: atomic { IS_TURN(turn[(position + 1) % SLOTS], position + 1) || IS_BEGUN(turn[(position + 1) % SLOTS], position + 1) ->
+              next = turn[(position + 1) % SLOTS] };
 #ifndef NO_GUARD_LOOK_BACK
            /* acquire: more may have joined it before the writer went on */
            seen = turn[slot];
@@ -158,6 +184,13 @@ active proctype reader() {
               taken = 0;
               position++;
               slot = position % SLOTS;
+              if
+              :: IS_TURN(next, position)
+              :: else ->
+                 TAKE_PIECE;
+                 IS_TURN(turn[slot], position);
+                 next = turn[slot]
+              fi;
               seen = next
            fi
         fi

@@ -99,14 +99,16 @@ Status Walk::uneven(const Message& message, Bytes came) const {
 void Walk::receive_now(const Message& message) {
   Engine& engine = comm_.engine();
   const Scope& scope = comm_.internal();
-  if (status_.ok() && message.posted.value == 0) {
-    BriefReceive brief{message.piece.address(), message.piece.size, scope.context, message.peer, message.tag};
+  OperationId posted = message.posted;
+  if (status_.ok() && posted.value == 0) {
+    BriefReceive brief{message.piece.address(), message.piece.size, scope.context, message.peer, message.tag, &scope};
     const bool received = [&] {
       const std::lock_guard lock(engine.lock());
       return engine.receive_brief(brief);
     }();
     if (received && brief.bytes == message.piece.size) return;
     if (received) return give_up(uneven(message, brief.bytes), engine.rank());
+    posted = brief.posted;
   }
   AwaitedReceive receive{message.piece.address(),
                          status_.ok() ? message.piece.size : Bytes{},
@@ -115,8 +117,8 @@ void Walk::receive_now(const Message& message) {
   WhileNothingComes meanwhile;
   if (comm_.lane() != nullptr) meanwhile.doubt = [this] { return comm_.lane()->compare(call_, asks_); };
   meanwhile.long_wait = [this] { post_all(); };
-  Status status = message.posted.value != 0 ? wait_for_receive(engine, message.posted, receive, meanwhile.doubt)
-                                            : receive_and_wait(engine, receive, scope, meanwhile);
+  Status status = posted.value != 0 ? wait_for_receive(engine, posted, receive, meanwhile.doubt)
+                                    : receive_and_wait(engine, receive, scope, meanwhile);
   if (status.ok()) status = receive.outcome.status;
   if (status.ok() && receive.outcome.bytes == message.piece.size) return;
   if (status.ok() || (asks_ && status.code() == IST_ERR_TRUNCATE))

@@ -25,7 +25,9 @@ struct AwaitedReceive {
   bool received = false;         // then the outcome is there, without the group
   Outcome outcome = {};
   std::uint32_t board_seen = 0;
-  bool closed = false;  // a message that it would take was announced, and comes before all later ones
+  bool closed = false;           // a message that it would take was announced, and comes before all later ones
+  const Scope* scope = nullptr;  // as BriefReceive
+  OperationId posted = {};       // the same
   // Asked of each message that no posted receive takes, in their order.
   bool takes(const Arrival& arrival) {
     if (received || closed || !pattern.takes(arrival.source, arrival.envelope)) return false;
@@ -41,6 +43,10 @@ struct BriefReceive {
   std::uint32_t context = 0;
   Rank source;
   std::int32_t tag = kAnyTag;
+  const Scope* scope =
+      nullptr;  // of the communicator whose context that is; null: a message is not begun with before it is whole
+  // Bytes were copied of a message that then did not get on: this receive was posted for it, before anybody else had a chance to.
+  OperationId posted = {};
   // Of the message, when it was received:
   std::int32_t received_tag = 0;
   Bytes bytes = {};

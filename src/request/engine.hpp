@@ -68,7 +68,8 @@ class Engine {
   // The short way of a receive into host memory. False, and nothing was started, if anything is out of the ordinary: start_receive() then.
   bool receive_at_once(std::byte* buffer, Bytes room, const Pattern& pattern, const Group* group, OperationId& id);
   // engine_awaited.cpp
-  // The short way: looks for about a microsecond in that rank's slots alone. False if anything is out of the ordinary: look_for() then.
+  // The short way: looks for about a microsecond in that rank's slots alone. False if anything is out of the ordinary: look_for() then, or where
+  // an operation was `posted`, a wait for that.
   bool receive_brief(BriefReceive& receive);
   // The communicator of that group goes, and what was started on it goes on.
   void keep(const Group* group) {
@@ -187,6 +188,10 @@ class Engine {
   PairSlotReader* slots_alone(const PeerState& from);
   bool take_from_slot(PeerState& from, PairSlotReader& slots);
   bool take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
+  bool take_as_it_comes(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
+  void take_plain_as_it_comes(PeerState& from, PairSlotReader& slots);
+  bool begin_with(AwaitedReceive& receive);
+  bool wanted_elsewhere() const { return lock_.contended() || parts_.board.changes() != 0; }  // by a thread, or a rank's end
   bool take_shown_from_slot(PeerState& from, PairSlotReader& slots);
   bool look_once(const Operation& operation);
   PlainReceive* look_for_plain(OperationId id);
@@ -205,9 +210,7 @@ class Engine {
   bool try_send(Operation& operation, std::uint32_t index);
   bool announce(Operation& operation, std::uint32_t index);
   bool must_stay(Operation& operation, const Status& status);
-  bool step_unused_cells();
-  bool tell_types(PeerState& to);
-  bool drain_outbox(PeerState& to);
+  bool step_unused_cells(), tell_types(PeerState&to), drain_outbox(PeerState&to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
   void say(Operation&operation), say_soon(Operation&operation) noexcept;
   static Envelope clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes);
@@ -355,11 +358,8 @@ class Engine {
   void trace_end(Operation& operation, bool unfinished = false);
   void trace_unfinished();
   bool take_arrivals(bool all = false);  // all: also what comes after a message that is waited for
-  void wake_sleeper();
   bool step_active(Reach reach = Reach::whole), step_streams();
-  void finish_ended();
-  void look_at_board();
-  void end_what_is_lost();
+  void wake_sleeper(), finish_ended(), look_at_board(), end_what_is_lost();
   void fail_for(Rank lost, bool everything);
   Parts parts_;
   SharedHeap* heap_;                      // whose bytes peers copy from where they lie

@@ -42,7 +42,7 @@ template <bool few>
     envelope.bytes = size.value;
     envelope.sender_op = 0;
     envelope.receiver_op = 0;
-    slots.finish(*slot, bytes, size.value);
+    slots.finish(*slot, bytes, size.value, blocking);
   }
   if (link.may_sleep) [[unlikely]]
     link.ring();

@@ -19,9 +19,9 @@ constexpr int kMostInARow = 64 * kLook;
 // And a message that is copied out of the sender's memory counts as one more for each so many bytes of it.
 constexpr std::uint64_t kCountsAsOne = 4096;
 
-bool is_brief(const BriefReceive& receive, const Envelope& envelope, std::size_t length) {
+bool is_for(const BriefReceive& receive, const Envelope& envelope) {
   return envelope.type == EnvelopeType::eager && envelope.flags == 0 && envelope.context == receive.context &&
-         (envelope.tag == receive.tag || receive.tag == kAnyTag) && envelope.bytes == length && length <= receive.room.value;
+         (envelope.tag == receive.tag || receive.tag == kAnyTag) && envelope.bytes <= receive.room.value;
 }
 
 // Plain receives, in the order in which they were posted, as messages of one rank come for them.
@@ -45,6 +45,25 @@ class PlainFrom {
   const Rank rank_;
   const OperationTable::PostedOnes plain_;
 };
+
+// Of a message that is being written, each piece as soon as it is there. True: all of it. False: its writer does not get on, or something `else_to_do`.
+template <class ElseToDo>
+bool copy_as_it_comes(PairSlotReader& slots, const Envelope& envelope, std::byte* to, const ElseToDo& else_to_do) {
+  const PairSlot& slot = *slots.begun();
+  std::size_t copied = 0;
+  for (int looks = 0; looks < kBriefBatches * kLooksAtOnce; ++looks) {
+    const std::span<const std::byte> shown = slots.shown(slot);
+    const std::size_t there = std::min<std::size_t>(shown.size(), envelope.bytes);
+    if (there > copied) {
+      copy_any(to + copied, shown.data() + copied, there - copied);
+      copied = there;
+      looks = 0;
+    }
+    if (slots.begun() == nullptr) return shown.size() == envelope.bytes;
+    if (else_to_do()) break;
+  }
+  return false;
+}
 
 // Who has received a message often answers it.
 void prepare_answer(const Link& link) {
@@ -76,7 +95,9 @@ bool Engine::receive_brief(BriefReceive& receive) {
     const std::span<const std::byte> payload = slots->payload<shared()>(slot);
     if (envelope.type == EnvelopeType::announce) [[unlikely]]
       return take_shown_brief(receive, from, *slots);
-    if (!is_brief(receive, envelope, payload.size()) || !order_.take_turn(receive.source, envelope.sequence)) return false;
+    if (!is_for(receive, envelope) || envelope.bytes != payload.size() ||
+        !order_.take_turn(receive.source, envelope.sequence))
+      return false;
     receive.received_tag = envelope.tag;
     receive.bytes = Bytes{payload.size()};
     from.traffic.received_by(Way::slot).add(receive.bytes);
@@ -88,12 +109,55 @@ bool Engine::receive_brief(BriefReceive& receive) {
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
       const PairSlot* slot = slots->front();
-      if (slot == nullptr) continue;
+      if (slot == nullptr) {
+        if (slots->begun() != nullptr) [[unlikely]]
+          return take_as_it_comes(receive, from, *slots);
+        continue;
+      }
       prepare_answer(*from.link);
       return slots->shared() ? take(std::true_type{}, *slot) : take(std::false_type{}, *slot);
     }
   }
   return false;
+}
+
+// Nobody else can get that message before the lock is given up: nothing is posted, and it is next in its order. Where it does not get on, the
+// receive is posted before that.
+bool Engine::take_as_it_comes(BriefReceive& receive, PeerState& from, PairSlotReader& slots) {
+  const Envelope envelope = slots.envelope<false>(*slots.begun());
+  if (receive.scope == nullptr || !is_for(receive, envelope) || !order_.is_turn(receive.source, envelope.sequence))
+    return false;
+  if (!copy_as_it_comes(slots, envelope, receive.buffer, [this] { return wanted_elsewhere(); })) {
+    const auto posted =
+        start_receive(host_piece(receive.buffer, receive.room), receive.source.value, receive.tag, *receive.scope);
+    if (posted.ok()) receive.posted = *posted;
+    return false;
+  }
+  prepare_answer(*from.link);
+  order_.end_turns(receive.source, 1);
+  receive.received_tag = envelope.tag;
+  receive.bytes = Bytes{envelope.bytes};
+  from.traffic.received_by(Way::slot).add(receive.bytes);
+  if (slots.pop<false>()) from.link->ring();
+  return true;
+}
+
+// The same for the receive that was posted first, if it is plain and gets that message; which it does in any case.
+void Engine::take_plain_as_it_comes(PeerState& from, PairSlotReader& slots) {
+  const Envelope envelope = slots.envelope<false>(*slots.begun());
+  const std::span<const Matcher::Posted> posted = matcher_.in_order();
+  if (watched_ || envelope.type != EnvelopeType::eager || envelope.flags != 0 || posted.empty()) return;
+  const PlainFrom plain{operations_, from.rank};
+  PlainReceive* const receive = plain.find(posted.front(), envelope.context, envelope.tag, envelope.bytes);
+  if (receive == nullptr || !order_.is_turn(from.rank, envelope.sequence) ||
+      !copy_as_it_comes(slots, envelope, receive->buffer, [this] { return wanted_elsewhere(); }))
+    return;
+  prepare_answer(*from.link);
+  order_.end_turns(from.rank, 1);
+  matcher_.drop_first(1);
+  plain.finish(*receive, envelope.tag, envelope.bytes);
+  from.traffic.received_by(Way::slot).add(Bytes{envelope.bytes});
+  if (slots.pop<false>()) from.link->ring();
 }
 
 // Of the message in front.
@@ -122,7 +186,11 @@ void Engine::look_in_slots(std::int32_t source) {
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
-      if (slots->front() == nullptr) continue;
+      if (slots->front() == nullptr) {
+        if (slots->begun() != nullptr) [[unlikely]]
+          return take_plain_as_it_comes(from, *slots);
+        continue;
+      }
       prepare_answer(*from.link);
       // All that is there: the next line is on its way while one message is taken, and other waits find theirs done.
       while (take_plain(from, *slots) && take_from_slot(from, *slots) && ++brief_in_a_row_ < kMostInARow) {
@@ -274,7 +342,30 @@ bool Engine::look_for(AwaitedReceive& receive, bool& moved) {
   } forgets{awaited_};
   awaited_ = &receive;
   moved = progress() || (linger() && progress());
-  return !receive.closed;
+  if (!receive.received && !receive.closed && begin_with(receive)) moved = progress();
+  return !receive.closed && receive.posted.value == 0;
+}
+
+// Is the message that it waits for being written? True: one that is whole has come meanwhile.
+bool Engine::begin_with(AwaitedReceive& receive) {
+  const Pattern& pattern = receive.pattern;
+  if (receive.scope == nullptr || pattern.source < 0 || !operations_.empty() || matcher_.unexpected() > 0 ||
+      wanted_elsewhere())
+    return false;
+  PeerState& from = peer(Rank{pattern.source});
+  PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
+  if (slots == nullptr) return false;
+  if (slots->front() != nullptr) return true;
+  if (slots->begun() == nullptr) return false;
+  BriefReceive brief{receive.buffer, receive.room, pattern.context, from.rank, pattern.tag, receive.scope};
+  receive.received = take_as_it_comes(brief, from, *slots);
+  receive.posted = brief.posted;
+  if (!receive.received) return false;
+  receive.outcome.source = from.rank;
+  receive.outcome.tag = brief.received_tag;
+  receive.outcome.carrier = brief.carrier;
+  receive.outcome.bytes = brief.bytes;
+  return false;
 }
 
 void Engine::receive_awaited(Path& path, const Arrival& arrival) {

@@ -135,9 +135,11 @@ Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive,
 }
 
 Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const WhileNothingComes& meanwhile) {
+  receive.scope = &scope;
   if (spin_for(engine, receive)) return {};
   if (meanwhile.long_wait) meanwhile.long_wait();
-  const auto id = [&] {
+  const auto id = [&]() -> Result<OperationId> {
+    if (receive.posted.value != 0) return receive.posted;
     const std::lock_guard lock(engine.lock());
     return engine.start_receive(host_piece(receive.buffer, receive.room), receive.pattern.source, receive.pattern.tag,
                                 scope);

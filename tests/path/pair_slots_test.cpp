@@ -262,6 +262,44 @@ TEST_P(PairSlots, FullLinesRefuseAndComeBackWithoutAGap) {
   }
 }
 
+// As a writer shows it that has come so far.
+TEST_P(PairSlots, AMessageIsBegunWithItsFirstPieceAndThereWithItsLast) {
+  ASSERT_EQ(nullptr, reader_.front());
+  EXPECT_EQ(nullptr, reader_.begun());
+  const std::uint64_t longest = shape_.longest;
+  slots_[0].whole.envelope = numbered(41);
+  slots_[0].turn = begun_at(0, longest / 2);
+  EXPECT_FALSE(reader_.ready());
+  ASSERT_EQ(nullptr, reader_.front());
+  ASSERT_EQ(&slots_[0], reader_.begun());
+  EXPECT_EQ(41U, reader_.envelope<false>(slots_[0]).sequence);
+  EXPECT_EQ(longest / 2, reader_.shown(slots_[0]).size());
+  slots_[0].turn = turn_at(0, longest);
+  EXPECT_EQ(longest, reader_.shown(slots_[0]).size());
+  EXPECT_EQ(nullptr, reader_.begun());
+  EXPECT_TRUE(reader_.ready());
+  EXPECT_EQ(&slots_[0], reader_.front());
+}
+
+TEST_P(PairSlots, AMessageOfAnotherLapIsNotBegun) {
+  slots_[0].turn = begun_at(shape_.slots, 8192);
+  EXPECT_EQ(nullptr, reader_.front());
+  EXPECT_EQ(nullptr, reader_.begun());
+}
+
+TEST_P(PairSlots, WhatJoinedALineComesBeforeAMessageThatIsBegunBehindIt) {
+  ASSERT_TRUE(add(0, 7, 8));
+  expect_shared(0, 7, 8);
+  ASSERT_EQ(nullptr, reader_.front());
+  ASSERT_TRUE(add(1, 7, 8));
+  slots_[1].whole.envelope = numbered(2);
+  slots_[1].turn = begun_at(1, 8192);
+  expect_shared(1, 7, 8);
+  ASSERT_EQ(nullptr, reader_.front());
+  ASSERT_EQ(&slots_[1], reader_.begun());
+  EXPECT_EQ(2U, reader_.envelope<false>(slots_[1]).sequence);
+}
+
 TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   constexpr std::uint64_t kMessages = 60000;
   const std::uint64_t seed = std::random_device{}();
@@ -276,8 +314,20 @@ TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   // As calls do: what is short joins the line before, if it may, and goes the long way where there seems to be no room.
   const auto send = [&](std::uint64_t number, const std::vector<std::byte>& bytes) {
     const auto sequence = static_cast<std::uint32_t>(number);
-    return (bytes.size() <= PairSlot::kShare && writer_.add(sequence, sequence / 50, 0, bytes.data(), bytes.size())) ||
-           writer_.post(numbered(number), bytes);
+    if (bytes.size() <= PairSlot::kShare && writer_.add(sequence, sequence / 50, 0, bytes.data(), bytes.size())) return true;
+    PairSlot* const slot = writer_.begin(bytes.size());
+    if (slot == nullptr) return false;
+    slot->whole.envelope = numbered(number);
+    writer_.finish(*slot, bytes.data(), bytes.size(), number % 2 == 0);
+    return true;
+  };
+  // What is there of a message that is begun, whenever it is looked at.
+  const auto is_begun_well = [&](std::uint64_t number, const std::vector<std::byte>& bytes) {
+    const PairSlot* const slot = reader_.begun();
+    if (slot == nullptr || number % 3 == 0) return true;
+    const auto shown = reader_.shown(*slot);
+    return reader_.envelope<false>(*slot).sequence == static_cast<std::uint32_t>(number) && shown.size() <= bytes.size() &&
+           std::equal(shown.begin(), shown.end(), bytes.begin());
   };
   std::thread sender{[&] {
     auto size = sizes();
@@ -290,9 +340,12 @@ TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   std::uint64_t number = 0;
   for (; number < kMessages && !wrong; ++number) {
     const auto bytes = malicious(number, size(), number);
-    while (!reader_.ready()) std::this_thread::yield();
     const PairSlot* slot = reader_.front();
-    wrong = slot == nullptr || !holds(*slot, number, bytes);
+    for (; slot == nullptr && !wrong; slot = reader_.front()) {
+      wrong = !is_begun_well(number, bytes);
+      std::this_thread::yield();
+    }
+    wrong = wrong || !holds(*slot, number, bytes);
     reader_.pop();
   }
   sender.join();

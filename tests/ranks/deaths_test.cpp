@@ -1,6 +1,7 @@
 // A rank that dies is an error that names it, within a second, whatever the others were doing. The ranks are forked, and
 // one is killed with SIGKILL.
 #include "forked_ranks.hpp"
+#include "held_memory.hpp"
 
 namespace {
 
@@ -70,6 +71,29 @@ TEST_P(Deaths, OfASenderWhoseLargeMessageIsHalfReceived) {
                                  code = ist_recv(ist_host(bytes.data()), 64 << 20, IST_BYTE, victim, 0, here.comm,
                                                  IST_STATUS_IGNORE);
                                return code;
+                             });
+                           }),
+                 victim);
+}
+
+// Its receiver has copied some of it already, and waits for the rest.
+TEST_P(Deaths, OfAWriterInTheMiddleOfAMessage) {
+  const int victim = GetParam();
+  const int other = victim == 0 ? 1 : 0;
+  expect_all_but(run_ranks(2, "host",
+                           [=](const Here& here) {
+                             constexpr int64_t kBytes = 65536;
+                             std::vector<unsigned char> bytes(kBytes, 'z');
+                             if (here.rank == victim) {
+                               held_memory::HeldMemory memory(bytes);
+                               memory.hold(5, std::chrono::milliseconds{kBefore}.count(), true);
+                               ist_send(ist_host(memory.data()), kBytes, IST_BYTE, other, 0, here.comm);
+                               return 1;
+                             }
+                             const auto killed = Clock::now() + kBefore;
+                             return expect_death("receive", here, victim, killed, [&] {
+                               return ist_recv(ist_host(bytes.data()), kBytes, IST_BYTE, victim, 0, here.comm,
+                                               IST_STATUS_IGNORE);
                              });
                            }),
                  victim);

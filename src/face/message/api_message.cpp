@@ -45,8 +45,10 @@ struct SendArguments {
 }
 
 // As send_the_long_way().
-[[gnu::noinline]] int receive_the_long_way(const Data& data, int source, int tag, ist_comm comm, ist_status* status) {
+[[gnu::noinline]] int receive_the_long_way(const Data& data, int source, int tag, ist_comm comm, ist_status* status,
+                                           OperationId posted) {
   const Range range("ist_recv");
+  if (posted.value != 0) return finish_blocking("ist_recv", {look_up(comm)->world, posted, false}, status);
   const auto what = receiving(data, source, tag, comm);
   if (!what.ok()) return report(in_call("ist_recv", what.status()));
   return receive_and_finish("ist_recv", *what, status);
@@ -186,9 +188,10 @@ int ist_ssend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag
 }
 
 int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status) try {
-  if (!ist::Range::told() && ist::receive_at_once({buffer, count, type}, source, tag, comm, status)) [[likely]]
+  ist::OperationId posted;
+  if (!ist::Range::told() && ist::receive_at_once({buffer, count, type}, source, tag, comm, status, posted)) [[likely]]
     return IST_OK;
-  return ist::receive_the_long_way({buffer, count, type}, source, tag, comm, status);
+  return ist::receive_the_long_way({buffer, count, type}, source, tag, comm, status, posted);
 } catch (...) {
   return ist::report_exception("ist_recv");
 }

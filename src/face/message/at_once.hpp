@@ -95,19 +95,22 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
   return true;
 }
 
-// False: nothing was received.
-[[gnu::always_inline]] inline bool receive_at_once(const Data& data, int source, int tag, ist_comm comm,
-                                                   ist_status* status) {
+// False: nothing was received; where an operation is `posted`, it is the receive.
+[[gnu::always_inline]] inline bool receive_at_once(const Data& data, int source, int tag, ist_comm comm, ist_status* status,
+                                                   OperationId& posted) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || source < 0 || !may_come(*found.comm, source, tag)) [[unlikely]]
     return false;
-  BriefReceive brief{address_of(data), found.size, found.comm->scope().context, found.comm->to_world(source), tag};
+  const Scope& scope = found.comm->scope();
+  BriefReceive brief{address_of(data), found.size, scope.context, found.comm->to_world(source), tag, &scope};
   Engine& engine = found.comm->engine();
   if (!engine.lock().try_lock()) [[unlikely]]
     engine.lock().lock();
   const HeldLock lock(engine.lock());
-  if (!engine.receive_brief(brief)) [[unlikely]]
+  if (!engine.receive_brief(brief)) [[unlikely]] {
+    posted = brief.posted;
     return false;
+  }
   if (status != nullptr)
     *status = {source, brief.received_tag, IST_OK, brief.carrier, static_cast<std::int64_t>(brief.bytes.value)};
   return true;

@@ -87,11 +87,13 @@ class PairSlotWriter {
   PairSlot* begin(std::size_t size) {
     return size <= longest_ && has_room(blocks_for(size)) ? &slots_[place_of(position_)] : nullptr;
   }
-  void finish(PairSlot& slot, const std::byte* payload, std::size_t size) {
+  // `in_pieces`: one whose reader may be waiting for it, and for nothing else.
+  void finish(PairSlot& slot, const std::byte* payload, std::size_t size, bool in_pieces = false) {
     if (size <= PairSlot::kPayload) {
       copy_any(slot.whole.payload.data(), payload, size);
     } else {
-      handing_.copy(block_at(written_), payload, size);
+      const std::size_t shown = in_pieces && size > kPieceShown ? show_pieces(slot, payload, size) : 0;
+      handing_.copy(block_at(written_) + shown, payload + shown, size - shown);
       written_ += static_cast<std::uint32_t>(blocks_for(size));
     }
     show(slot, turn_at(position_, size));
@@ -171,6 +173,16 @@ class PairSlotWriter {
     position_ = position + 1;
     fetch_for_writing(slots_[place_of(position + 1 + kFetchAhead)]);
   }
+  // All pieces but the last one, which may be shorter; how many bytes.
+  [[gnu::noinline]] std::size_t show_pieces(PairSlot& slot, const std::byte* payload, std::size_t size) {
+    std::size_t shown = 0;
+    for (; size - shown > kPieceShown; shown += kPieceShown) {
+      handing_.copy(block_at(written_) + shown, payload + shown, kPieceShown);
+      // Guard PIECE_LAST: as TURN_LAST, of the envelope and of these bytes.
+      slot.turn.store(begun_at(position_, shown + kPieceShown), std::memory_order_release);
+    }
+    return shown;
+  }
   // Guards ROOM and ROOM_FOR_BYTES, also in add(): nothing is written over that the reader has not counted as consumed.
   bool is_free(PairConsumed consumed, std::uint32_t blocks) const {
     return static_cast<std::uint32_t>(position_) - consumed.slots < count_ && written_ - consumed.blocks + blocks <= blocks_;
@@ -225,6 +237,13 @@ class PairSlotReader {
     if (has_more(turn_)) [[likely]]
       return &slot;
     return front_of_next(slot);
+  }
+  // Where front() has found none: the slot of a message of which some bytes are there, or null. Its envelope is, too.
+  const PairSlot* begun() const { return is_begun(turn_, position_) ? &slots_[position_ & mask_] : nullptr; }
+  // What is there of it; all of it, once front() finds it.
+  std::span<const std::byte> shown(const PairSlot& slot) {
+    turn_ = slot.turn.load(std::memory_order_acquire);
+    return {block_at(read_), is_begun(turn_, position_) || is_turn(turn_, position_) ? length() : 0};
   }
   // Would front() find one? Relaxed: nothing of the message is read on its word.
   bool ready() const {
@@ -310,14 +329,14 @@ class PairSlotReader {
   const PairSlot* front_of_next(const PairSlot& slot) {
     const PairSlot& next = slots_[(position_ + 1) & mask_];
     const std::uint64_t turn = next.turn.load(std::memory_order_acquire);
-    if (!is_turn(turn, position_ + 1)) return nullptr;
+    if (!is_turn(turn, position_ + 1) && !is_begun(turn, position_ + 1)) return nullptr;
     // Guard LOOK_BACK: more may have joined it before the writer went on, which now it has.
     turn_ = slot.turn.load(std::memory_order_acquire);
     if (has_more(turn_)) return &slot;
     taken_ = 0;
     ++position_;
     turn_ = turn;
-    return &next;
+    return is_turn(turn, position_) ? &next : nullptr;
   }
   // Also where it stays at a line: front_of_next() goes on, too, and tells nothing.
   bool report() {
