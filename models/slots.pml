@@ -30,11 +30,11 @@
 #endif
 /* What a turn says beside its position: the blocks of the one message, or SHARED and the number of those that share the slot. */
 #define SHARED 4
-#define BEGUN 8 /* or that one block of two is there, and the turn has not come yet */
-#define TURN(position, what) (((position) + 1) * 16 + (what))
-#define IS_TURN(word, position) ((word) / 16 == (position) + 1 && (word) % 16 < BEGUN)
+#define BEGUN 16 /* or that one block of two is there, and the turn has not come yet */
+#define TURN(position, what) (((position) + 1) * 32 + (what))
+#define IS_TURN(word, position) ((word) / 32 == (position) + 1 && (word) % 32 < BEGUN)
 #define IS_BEGUN(word, position) ((word) == TURN(position, BEGUN))
-#define HAS_MORE(word) ((word) % 16 < SHARED || (word) % 16 - SHARED > taken)
+#define HAS_MORE(word) ((word) % 32 < SHARED || (word) % 32 - SHARED > taken)
 /* One word of the reader's tells both counts. */
 #define CONSUMED(slots, blocks) ((slots) * 64 + (blocks))
 
@@ -196,12 +196,12 @@ active proctype reader() {
         fi
      fi;
      if
-     :: seen % 16 < SHARED -> blocks = seen % 16
+     :: seen % 32 < SHARED -> blocks = seen % 32
      :: else -> blocks = 0
      fi;
 #ifdef NO_GUARD_REPORT_LAST
      if
-     :: seen % 16 < SHARED && (position + 1 - told_slots >= REPORT || read + blocks - told >= REPORT_BLOCKS) ->
+     :: seen % 32 < SHARED && (position + 1 - told_slots >= REPORT || read + blocks - told >= REPORT_BLOCKS) ->
         consumed = CONSUMED(position + 1, read + blocks)
      :: else
      fi;
@@ -212,7 +212,7 @@ active proctype reader() {
      number++;
      read = read + blocks;
      if
-     :: seen % 16 > SHARED && taken + 1 < SHARES -> taken++
+     :: seen % 32 > SHARED && taken + 1 < SHARES -> taken++
      :: else ->
         taken = 0;
         position++

@@ -67,7 +67,7 @@ struct Envelope {
   EnvelopeType type = EnvelopeType::eager;
   std::uint8_t kind = 0;  // KindId of the writer's buffer
   std::uint16_t flags =
-      0;  // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows, kEnvelopeTakesForms, kEnvelopeInvited; kEnvelopeSeen
+      0;  // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows, kEnvelopeTakesForms, kEnvelopeTimes, kEnvelopeByStrings; kEnvelopeInvited; kEnvelopeSeen
   std::uint64_t bytes = 0;        // length of the message
   std::uint32_t sender_op = 0;    // announce, clear, taken, lend, ring_lost, withdraw; mailed, mailbox
   std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox; in announce see Offer::withdrawn

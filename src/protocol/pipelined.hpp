@@ -9,6 +9,7 @@
 // Errors         : a failed copy ends its message on both sides (kSlotFailed) and never the ring; so does one for which memory runs out.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -19,9 +20,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/pace.hpp"
 #include "memory/host/handing_copy.hpp"
 #include "memory/kinds.hpp"
 #include "memory/packing.hpp"
+#include "path/shm/pair_slot.hpp"
 #include "path/slot_ring.hpp"
 #include "protocol/flights.hpp"
 
@@ -90,7 +93,9 @@ class RingReceiver {
  public:
   // `sender`: how error texts call it.
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
-      : kinds_(&kinds), sender_(std::move(sender)), flights_(most_in_flight) {}
+      : kinds_(&kinds), sender_(std::move(sender)), flights_(most_in_flight) {
+    for (std::size_t octave = 0; octave < kPaces; ++octave) paces_[octave] = Pace<RingWay>{first_pause(octave)};
+  }
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
@@ -150,6 +155,10 @@ class RingReceiver {
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
   static constexpr std::size_t kPaces = 8;  // of messages below 128 KiB, of each octave from there, and of all above
+  // Loops have gone round all of the ring's memory before strings are tried, which go round less: in pages that nobody has touched either is slow.
+  static constexpr std::uint32_t first_pause(std::size_t octave) {
+    return std::max(Pace<RingWay>::kFirstPause, static_cast<std::uint32_t>(kMostPairRoom >> (16 + octave)) + 2);
+  }
   Pace<RingWay>& pace_of(Bytes size);
   std::array<Pace<RingWay>, kPaces> paces_;
 };

@@ -1,4 +1,4 @@
-// Receives whose caller looks for the message again and again, and which need no operation.
+// Receives whose caller looks for the message again and again, and which need no operation, or no other than one that was posted for them meanwhile.
 //
 // Who calls this : request/engine_awaited.cpp, for those who block: wait.cpp, face/ and collective/walk.
 // Threads        : under the world's lock.
@@ -45,7 +45,8 @@ struct BriefReceive {
   std::int32_t tag = kAnyTag;
   const Scope* scope =
       nullptr;  // of the communicator whose context that is; null: a message is not begun with before it is whole
-  // Bytes were copied of a message that then did not get on: this receive was posted for it, before anybody else had a chance to.
+  // Not 0: bytes were copied of a message that then did not get on, and this receive was posted for it before anybody else could get it. The caller
+  // waits for that operation, and posts no other.
   OperationId posted = {};
   // Of the message, when it was received:
   std::int32_t received_tag = 0;

@@ -80,7 +80,7 @@ class Engine {
   // The same of a receive that is plain from its start to its end; let_go() by its line and id.
   PlainReceive* find_plain(OperationId id);
   void let_go(PlainReceive& receive, OperationId id) { operations_.release_plain(receive, id.index()); }
-  // Looks once, moving everything else on as progress() does. False: this way is closed, and start_receive() knows why: the
+  // Looks once, moving everything else on as progress() does. False: this way is closed. An operation was `posted`; or start_receive() knows why: the
   // message is there already, is too large for a cell, or cannot come.
   bool look_for(AwaitedReceive& receive, bool& moved);
 
@@ -188,10 +188,9 @@ class Engine {
   PairSlotReader* slots_alone(const PeerState& from);
   bool take_from_slot(PeerState& from, PairSlotReader& slots);
   bool take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
-  bool take_as_it_comes(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
-  void take_plain_as_it_comes(PeerState& from, PairSlotReader& slots);
-  bool begin_with(AwaitedReceive& receive);
-  bool wanted_elsewhere() const { return lock_.contended() || parts_.board.changes() != 0; }  // by a thread, or a rank's end
+  bool receive_in_pieces(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
+  bool receive_begun(AwaitedReceive& receive);
+  bool must_let_go() const { return lock_.contended() || parts_.board.changes() != 0; }  // by a thread, or a rank's end
   bool take_shown_from_slot(PeerState& from, PairSlotReader& slots);
   bool look_once(const Operation& operation);
   PlainReceive* look_for_plain(OperationId id);

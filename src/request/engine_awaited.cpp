@@ -11,6 +11,8 @@ namespace {
 // Between the batches it asks whether another thread wants the lock.
 constexpr int kBriefBatches = 64;
 constexpr int kLooksAtOnce = 8;
+// As often for the next piece of a message: some 5 us, in which its writer may have to fetch what it copies from memory, or to have pages made.
+constexpr int kLooksForAPiece = 4 * kBriefBatches * kLooksAtOnce;
 // The others' arrivals are looked for after so many messages of one rank, of which a look counts as kLook: after 64 looks with a message
 // each. That takes messages of this rank along, at two or three times the cost of one here: after 64 messages, windows of 64 receives
 // of 8 bytes took 0.058 us a message, and 0.029 after 512 (AMD EPYC, 2 processors, 2026-11-22).
@@ -19,7 +21,7 @@ constexpr int kMostInARow = 64 * kLook;
 // And a message that is copied out of the sender's memory counts as one more for each so many bytes of it.
 constexpr std::uint64_t kCountsAsOne = 4096;
 
-bool is_for(const BriefReceive& receive, const Envelope& envelope) {
+bool matches(const BriefReceive& receive, const Envelope& envelope) {
   return envelope.type == EnvelopeType::eager && envelope.flags == 0 && envelope.context == receive.context &&
          (envelope.tag == receive.tag || receive.tag == kAnyTag) && envelope.bytes <= receive.room.value;
 }
@@ -46,13 +48,13 @@ class PlainFrom {
   const OperationTable::PostedOnes plain_;
 };
 
-// Of a message that is being written, each piece as soon as it is there. True: all of it. False: its writer does not get on, or something `else_to_do`.
-template <class ElseToDo>
-bool copy_as_it_comes(PairSlotReader& slots, const Envelope& envelope, std::byte* to, const ElseToDo& else_to_do) {
+// Of a message that is being written, each piece as soon as it is there. True: all of it. False: its writer does not get on, or `stops`.
+template <class Stops>
+bool copy_pieces(PairSlotReader& slots, const Envelope& envelope, std::byte* to, const Stops& stops) {
   const PairSlot& slot = *slots.begun();
   std::size_t copied = 0;
-  for (int looks = 0; looks < kBriefBatches * kLooksAtOnce; ++looks) {
-    const std::span<const std::byte> shown = slots.shown(slot);
+  for (int looks = 0; looks < kLooksForAPiece; ++looks) {
+    const std::span<const std::byte> shown = slots.look_again(slot);
     const std::size_t there = std::min<std::size_t>(shown.size(), envelope.bytes);
     if (there > copied) {
       copy_any(to + copied, shown.data() + copied, there - copied);
@@ -60,7 +62,7 @@ bool copy_as_it_comes(PairSlotReader& slots, const Envelope& envelope, std::byte
       looks = 0;
     }
     if (slots.begun() == nullptr) return shown.size() == envelope.bytes;
-    if (else_to_do()) break;
+    if (stops()) break;
   }
   return false;
 }
@@ -95,7 +97,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
     const std::span<const std::byte> payload = slots->payload<shared()>(slot);
     if (envelope.type == EnvelopeType::announce) [[unlikely]]
       return take_shown_brief(receive, from, *slots);
-    if (!is_for(receive, envelope) || envelope.bytes != payload.size() ||
+    if (!matches(receive, envelope) || envelope.bytes != payload.size() ||
         !order_.take_turn(receive.source, envelope.sequence))
       return false;
     receive.received_tag = envelope.tag;
@@ -111,7 +113,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
       const PairSlot* slot = slots->front();
       if (slot == nullptr) {
         if (slots->begun() != nullptr) [[unlikely]]
-          return take_as_it_comes(receive, from, *slots);
+          return receive_in_pieces(receive, from, *slots);
         continue;
       }
       prepare_answer(*from.link);
@@ -123,11 +125,11 @@ bool Engine::receive_brief(BriefReceive& receive) {
 
 // Nobody else can get that message before the lock is given up: nothing is posted, and it is next in its order. Where it does not get on, the
 // receive is posted before that.
-bool Engine::take_as_it_comes(BriefReceive& receive, PeerState& from, PairSlotReader& slots) {
+bool Engine::receive_in_pieces(BriefReceive& receive, PeerState& from, PairSlotReader& slots) {
   const Envelope envelope = slots.envelope<false>(*slots.begun());
-  if (receive.scope == nullptr || !is_for(receive, envelope) || !order_.is_turn(receive.source, envelope.sequence))
+  if (receive.scope == nullptr || !matches(receive, envelope) || !order_.is_turn(receive.source, envelope.sequence))
     return false;
-  if (!copy_as_it_comes(slots, envelope, receive.buffer, [this] { return wanted_elsewhere(); })) {
+  if (!copy_pieces(slots, envelope, receive.buffer, [this] { return must_let_go(); })) {
     const auto posted =
         start_receive(host_piece(receive.buffer, receive.room), receive.source.value, receive.tag, *receive.scope);
     if (posted.ok()) receive.posted = *posted;
@@ -140,24 +142,6 @@ bool Engine::take_as_it_comes(BriefReceive& receive, PeerState& from, PairSlotRe
   from.traffic.received_by(Way::slot).add(receive.bytes);
   if (slots.pop<false>()) from.link->ring();
   return true;
-}
-
-// The same for the receive that was posted first, if it is plain and gets that message; which it does in any case.
-void Engine::take_plain_as_it_comes(PeerState& from, PairSlotReader& slots) {
-  const Envelope envelope = slots.envelope<false>(*slots.begun());
-  const std::span<const Matcher::Posted> posted = matcher_.in_order();
-  if (watched_ || envelope.type != EnvelopeType::eager || envelope.flags != 0 || posted.empty()) return;
-  const PlainFrom plain{operations_, from.rank};
-  PlainReceive* const receive = plain.find(posted.front(), envelope.context, envelope.tag, envelope.bytes);
-  if (receive == nullptr || !order_.is_turn(from.rank, envelope.sequence) ||
-      !copy_as_it_comes(slots, envelope, receive->buffer, [this] { return wanted_elsewhere(); }))
-    return;
-  prepare_answer(*from.link);
-  order_.end_turns(from.rank, 1);
-  matcher_.drop_first(1);
-  plain.finish(*receive, envelope.tag, envelope.bytes);
-  from.traffic.received_by(Way::slot).add(Bytes{envelope.bytes});
-  if (slots.pop<false>()) from.link->ring();
 }
 
 // Of the message in front.
@@ -186,11 +170,7 @@ void Engine::look_in_slots(std::int32_t source) {
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
-      if (slots->front() == nullptr) {
-        if (slots->begun() != nullptr) [[unlikely]]
-          return take_plain_as_it_comes(from, *slots);
-        continue;
-      }
+      if (slots->front() == nullptr) continue;
       prepare_answer(*from.link);
       // All that is there: the next line is on its way while one message is taken, and other waits find theirs done.
       while (take_plain(from, *slots) && take_from_slot(from, *slots) && ++brief_in_a_row_ < kMostInARow) {
@@ -342,23 +322,24 @@ bool Engine::look_for(AwaitedReceive& receive, bool& moved) {
   } forgets{awaited_};
   awaited_ = &receive;
   moved = progress() || (linger() && progress());
-  if (!receive.received && !receive.closed && begin_with(receive)) moved = progress();
+  if (!receive.received && !receive.closed && receive_begun(receive)) moved = progress();
   return !receive.closed && receive.posted.value == 0;
 }
 
 // Is the message that it waits for being written? True: one that is whole has come meanwhile.
-bool Engine::begin_with(AwaitedReceive& receive) {
+bool Engine::receive_begun(AwaitedReceive& receive) {
   const Pattern& pattern = receive.pattern;
-  if (receive.scope == nullptr || pattern.source < 0 || !operations_.empty() || matcher_.unexpected() > 0 ||
-      wanted_elsewhere())
+  if (receive.scope == nullptr || pattern.source < 0 || !operations_.empty() || matcher_.unexpected() > 0 || must_let_go())
     return false;
   PeerState& from = peer(Rank{pattern.source});
   PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
   if (slots == nullptr) return false;
   if (slots->front() != nullptr) return true;
   if (slots->begun() == nullptr) return false;
+  // Where it is posted, that is the receive: of what comes meanwhile nothing is for this one.
+  awaited_ = nullptr;
   BriefReceive brief{receive.buffer, receive.room, pattern.context, from.rank, pattern.tag, receive.scope};
-  receive.received = take_as_it_comes(brief, from, *slots);
+  receive.received = receive_in_pieces(brief, from, *slots);
   receive.posted = brief.posted;
   if (!receive.received) return false;
   receive.outcome.source = from.rank;

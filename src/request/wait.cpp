@@ -137,7 +137,8 @@ Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive,
 Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const WhileNothingComes& meanwhile) {
   receive.scope = &scope;
   if (spin_for(engine, receive)) return {};
-  if (meanwhile.long_wait) meanwhile.long_wait();
+  // Of one that is posted already the message is being written.
+  if (meanwhile.long_wait && receive.posted.value == 0) meanwhile.long_wait();
   const auto id = [&]() -> Result<OperationId> {
     if (receive.posted.value != 0) return receive.posted;
     const std::lock_guard lock(engine.lock());

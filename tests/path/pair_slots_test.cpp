@@ -273,9 +273,9 @@ TEST_P(PairSlots, AMessageIsBegunWithItsFirstPieceAndThereWithItsLast) {
   ASSERT_EQ(nullptr, reader_.front());
   ASSERT_EQ(&slots_[0], reader_.begun());
   EXPECT_EQ(41U, reader_.envelope<false>(slots_[0]).sequence);
-  EXPECT_EQ(longest / 2, reader_.shown(slots_[0]).size());
+  EXPECT_EQ(longest / 2, reader_.look_again(slots_[0]).size());
   slots_[0].turn = turn_at(0, longest);
-  EXPECT_EQ(longest, reader_.shown(slots_[0]).size());
+  EXPECT_EQ(longest, reader_.look_again(slots_[0]).size());
   EXPECT_EQ(nullptr, reader_.begun());
   EXPECT_TRUE(reader_.ready());
   EXPECT_EQ(&slots_[0], reader_.front());
@@ -325,7 +325,7 @@ TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   const auto is_begun_well = [&](std::uint64_t number, const std::vector<std::byte>& bytes) {
     const PairSlot* const slot = reader_.begun();
     if (slot == nullptr || number % 3 == 0) return true;
-    const auto shown = reader_.shown(*slot);
+    const auto shown = reader_.look_again(*slot);
     return reader_.envelope<false>(*slot).sequence == static_cast<std::uint32_t>(number) && shown.size() <= bytes.size() &&
            std::equal(shown.begin(), shown.end(), bytes.begin());
   };

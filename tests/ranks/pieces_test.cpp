@@ -60,7 +60,7 @@ TEST(Pieces, AMessageWhoseWriterIsHeldUpArrivesWhole) {
   for (const How how : {How::blocking, How::of_any_tag, How::posted, How::after_a_short_one})
     for (const std::size_t size : {kPiece, kPiece + 1, 2 * kPiece, 5 * kPiece - 1, 8 * kPiece})
       for (const std::size_t page :
-           {std::size_t{0}, std::size_t{1}, size / 2 / HeldMemory::kPage, (size - 1) / HeldMemory::kPage}) {
+           {std::size_t{0}, std::size_t{1}, size / 2 / HeldMemory::page_size(), (size - 1) / HeldMemory::page_size()}) {
         const auto bytes = random_bytes(size, ++seed);
         GuardedBuffer in(IST_KIND_HOST, size + 100);
         if (rank() == 0) send_held(bytes, page, how);
@@ -103,23 +103,30 @@ TEST(Pieces, TwoThreadsThatReceiveHaveEachAMessageAndNothingOfTheOthers) {
   }
 }
 
-// Collective calls that go by messages receive so, too.
-TEST(Pieces, ABroadcastWhoseRootIsHeldUpArrivesWhole) {
-  const auto bytes = random_bytes(8 * kPiece, 79);
-  for (const std::size_t page : {0U, 3U, 15U}) {
-    GuardedBuffer in(IST_KIND_HOST, 8 * kPiece);
-    if (rank() == 0) {
-      HeldMemory memory(bytes);
-      memory.hold(page, kHeldUp);
+// Calls that go by messages, one after the other, receive so, too: 16 KiB, which are as much as that.
+TEST(Pieces, CollectiveCallsWhoseRootIsHeldUpArriveWhole) {
+  constexpr std::int64_t kBytes = 2 * kPiece;
+  const auto mine = random_bytes(kBytes, 79);
+  for (const bool gathers : {false, true})
+    for (const std::size_t page : {0U, 2U, 3U}) {
+      GuardedBuffer in(IST_KIND_HOST, (gathers ? 2U : 1U) * kBytes);
+      HeldMemory memory(rank() == 0 ? mine : random_bytes(kBytes, 80));
+      if (rank() == 0) memory.hold(page, kHeldUp);
       IST_OK_OR_FAIL(ist_barrier(comm()));
-      std::this_thread::sleep_for(kUntilItWaits);
-      IST_OK_OR_FAIL(ist_bcast(ist_host(memory.data()), 8 * kPiece, IST_BYTE, 0, comm()));
-    } else {
-      IST_OK_OR_FAIL(ist_barrier(comm()));
-      IST_OK_OR_FAIL(ist_bcast(in.get(), 8 * kPiece, IST_BYTE, 0, comm()));
-      in.expect(bytes, "a broadcast");
+      if (rank() == 0) std::this_thread::sleep_for(kUntilItWaits);
+      if (gathers) {
+        IST_OK_OR_FAIL(ist_allgather(ist_host(memory.data()), kBytes, in.get(), kBytes, IST_BYTE, comm()));
+        auto all = mine;
+        const auto others = random_bytes(kBytes, 80);
+        all.insert(all.end(), others.begin(), others.end());
+        in.expect(all, "an allgather");
+      } else if (rank() == 0) {
+        IST_OK_OR_FAIL(ist_bcast(ist_host(memory.data()), kBytes, IST_BYTE, 0, comm()));
+      } else {
+        IST_OK_OR_FAIL(ist_bcast(in.get(), kBytes, IST_BYTE, 0, comm()));
+        in.expect(mine, "a broadcast");
+      }
     }
-  }
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 //
 // Who calls this : copy_across() and move_across() whoever copies what another process has written or will read: paths, engine, collective
 //                  calls, puts and gets, layouts and halos. A HandingCopy of its own whoever fills the room of a pair's slots, or the slots of its ring,
-//                  or of two ranks the slots of its lane.
+//                  or of two ranks the slots of its lane. copy_by_string() protocol/pipelined, where messages go round a ring so.
 // Threads        : the writer's; a reader in another process is told by whatever release follows.
 // Ownership      : none.
 // Errors         : none.
@@ -24,56 +24,9 @@
 #include <cstring>
 #include <optional>
 
+#include "base/pace.hpp"
+
 namespace ist {
-
-// Which of two ways, for copies of about one size: the one that is 0, until the other is quicker.
-template <class WayOf>
-class Pace {
- public:
-  using Way = WayOf;
-  // So many copies go the better way until some try the other: at first, and at most; each time twice as many.
-  static constexpr std::uint32_t kFirstPause = 16;
-  static constexpr std::uint32_t kLongestPause = 512;
-  static constexpr std::uint32_t kTrials = 2;
-  // Of those of the better way every so manieth is timed, since to look at the clock twice takes as long as a tenth of 4 KiB; and all of the first
-  // ones after a trial: where the way was changed, and the first copies were quick because the others had left their lines in no cache.
-  static constexpr std::uint32_t kTimedOf = 8;
-  static constexpr std::uint32_t kWatched = 16;
-
-  struct Next {
-    Way way;
-    bool timed;
-  };
-  Next next() {
-    if (++copies_ <= pause_) return {way_, copies_ <= kWatched || copies_ % kTimedOf == 0};
-    if (copies_ == pause_ + 1) of(other(way_)) = 0;
-    if (copies_ < pause_ + kTrials) return {other(way_), true};
-    copies_ = 0;
-    pause_ = std::min(2 * pause_, kLongestPause);
-    return {other(way_), true};
-  }
-  // Ticks per byte of a copy that was timed. Of trials the quickest counts; of the others a quick one is believed at once, a slow one by a quarter
-  // and as if it had taken four times as long as usual at most: whatever else runs makes some of them slow.
-  void took(Way way, double pace) {
-    double& known = of(way);
-    if (known == 0 || pace < known)
-      known = pace;
-    else if (way == way_)
-      known = (3 * known + std::min(pace, 4 * known)) / 4;
-    if (of(other(way_)) == 0 || of(way_) <= of(other(way_))) return;
-    way_ = other(way_);
-    copies_ = 0;
-  }
-  Way way() const { return way_; }
-
- private:
-  static constexpr Way other(Way way) { return static_cast<Way>(1 - static_cast<unsigned>(way)); }
-  double& of(Way way) { return pace_[static_cast<std::size_t>(way)]; }
-  std::array<double, 2> pace_{};  // 0: not known
-  std::uint32_t copies_ = 0;      // since the last trial
-  std::uint32_t pause_ = kFirstPause;
-  Way way_{};
-};
 
 enum class HandingWay : std::uint8_t { through, past };
 using CopyPace = Pace<HandingWay>;

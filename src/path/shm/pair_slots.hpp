@@ -8,7 +8,8 @@
 //
 // A message is there when the turn word of its slot holds the position that the reader expects. The reader writes nothing into
 // the slots, so that a line travels once per message, from the writer's cache to the reader's; how far the reader has come it tells
-// in a line of its own, once per kReportEvery slots or a sixteenth of the room. Nobody but the writer of turns writes where a turn is
+// in a line of its own, once per kReportEvery slots or a sixteenth of the room. Before that the word may say that a message is begun, and how many of its
+// bytes are there: whoever waits for that one alone may copy them then, and others find nothing. Nobody but the writer of turns writes where a turn is
 // looked for: bytes of messages that are longer than a slot lie elsewhere, in blocks, each message's in one piece.
 //
 // A message of a word or less joins the one before it in its line, if that has a place and is of the same communicator, whether or not the
@@ -238,10 +239,10 @@ class PairSlotReader {
       return &slot;
     return front_of_next(slot);
   }
-  // Where front() has found none: the slot of a message of which some bytes are there, or null. Its envelope is, too.
+  // Where front() has found none: the slot of a message of which some bytes are there, or null, as of the last look. Its envelope is there, too.
   const PairSlot* begun() const { return is_begun(turn_, position_) ? &slots_[position_ & mask_] : nullptr; }
-  // What is there of it; all of it, once front() finds it.
-  std::span<const std::byte> shown(const PairSlot& slot) {
+  // Looks at that slot once more: what is there of the message. All of it, where begun() is null then, and front() finds it.
+  std::span<const std::byte> look_again(const PairSlot& slot) {
     turn_ = slot.turn.load(std::memory_order_acquire);
     return {block_at(read_), is_begun(turn_, position_) || is_turn(turn_, position_) ? length() : 0};
   }
