@@ -1,4 +1,4 @@
-// Which of two ways is quicker, found out all the time by timing some of what is done either way.
+// Which of a few ways is the quickest, found out all the time by timing some of what is done each way.
 //
 // Who calls this : memory/host/handing_copy.hpp, of copies of about one size; protocol/pipelined.hpp, of messages.
 // Threads        : its owner's.
@@ -13,16 +13,16 @@
 
 namespace ist {
 
-// The way that is 0, until the other one is quicker.
-template <class WayOf>
+// The way that is 0, until another one is quicker. Ways are numbers from 0 on.
+template <class WayOf, std::uint32_t kWays = 2>
 class Pace {
  public:
   using Way = WayOf;
-  // So many copies go the better way until some try the other: at first, and at most; each time twice as many.
+  // So many copies go the best way until some try the others, so many each: at first, and at most; each time twice as many.
   static constexpr std::uint32_t kFirstPause = 16;
   static constexpr std::uint32_t kLongestPause = 512;
   static constexpr std::uint32_t kTrials = 2;
-  // Of those of the better way every so manieth is timed, since to look at the clock twice takes as long as a tenth of 4 KiB; and all of the first
+  // Of those of the best way every so manieth is timed, since to look at the clock twice takes as long as a tenth of 4 KiB; and all of the first
   // ones after a trial: where the way was changed, and the first copies were quick because the others had left their lines in no cache.
   static constexpr std::uint32_t kTimedOf = 8;
   static constexpr std::uint32_t kWatched = 16;
@@ -32,35 +32,40 @@ class Pace {
     bool timed;
   };
   Pace() = default;
-  // So many go the first way before the other one is tried.
+  // So many go the first way before another one is tried.
   explicit Pace(std::uint32_t first_pause) : pause_(first_pause) {}
   Next next() {
     if (++copies_ <= pause_) return {way_, copies_ <= kWatched || copies_ % kTimedOf == 0};
-    if (copies_ == pause_ + 1) of(other(way_)) = 0;
-    if (copies_ < pause_ + kTrials) return {other(way_), true};
-    copies_ = 0;
-    pause_ = std::min(2 * pause_, kLongestPause);
-    return {other(way_), true};
+    const std::uint32_t trial = copies_ - pause_ - 1;
+    const Way tried = static_cast<Way>((number(way_) + 1 + trial / kTrials) % kWays);
+    if (trial % kTrials == 0) pace_[number(tried)] = 0;
+    if (trial + 1 == (kWays - 1) * kTrials) {
+      copies_ = 0;
+      pause_ = std::min(2 * pause_, kLongestPause);
+    }
+    return {tried, true};
   }
   // What was timed took so long per byte, in the same unit each time. Of trials the quickest counts; of the others a quick one is believed at once, a slow one by a quarter
   // and as if it had taken four times as long as usual at most: whatever else runs makes some of them slow.
   void took(Way way, double pace) {
-    double& known = of(way);
+    double& known = pace_[number(way)];
     if (known == 0 || pace < known)
       known = pace;
     else if (way == way_)
       known = (3 * known + std::min(pace, 4 * known)) / 4;
-    if (of(other(way_)) == 0 || of(way_) <= of(other(way_))) return;
-    way_ = other(way_);
+    std::uint32_t best = number(way_);
+    for (std::uint32_t other = 0; other < kWays; ++other)
+      if (pace_[other] != 0 && pace_[other] < pace_[best]) best = other;
+    if (best == number(way_)) return;
+    way_ = static_cast<Way>(best);
     copies_ = 0;
   }
   Way way() const { return way_; }
 
  private:
-  static constexpr Way other(Way way) { return static_cast<Way>(1 - static_cast<unsigned>(way)); }
-  double& of(Way way) { return pace_[static_cast<std::size_t>(way)]; }
-  std::array<double, 2> pace_{};  // 0: not known
-  std::uint32_t copies_ = 0;      // since the last trial
+  static constexpr std::uint32_t number(Way way) { return static_cast<std::uint32_t>(way); }
+  std::array<double, kWays> pace_{};  // 0: not known
+  std::uint32_t copies_ = 0;          // since the last trial
   std::uint32_t pause_ = kFirstPause;
   Way way_{};
 };

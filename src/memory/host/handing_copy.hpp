@@ -1,5 +1,5 @@
-// Copies between processors: out of what another one has written, and into memory that it reads next, through the caches, or past them
-// into memory where that is quicker.
+// Copies between processors: out of what another one has written, and into memory that it reads next, through the caches, by loops or by strings, or past
+// them into memory, whichever is quickest.
 //
 // Who calls this : copy_across() and move_across() whoever copies what another process has written or will read: paths, engine, collective
 //                  calls, puts and gets, layouts and halos. A HandingCopy of its own whoever fills the room of a pair's slots, or the slots of its ring,
@@ -28,8 +28,8 @@
 
 namespace ist {
 
-enum class HandingWay : std::uint8_t { through, past };
-using CopyPace = Pace<HandingWay>;
+enum class HandingWay : std::uint8_t { through, past, string };
+using CopyPace = Pace<HandingWay, 3>;
 
 // Out of memory that another processor has written, or into it through the caches. Of so many bytes and more the copies of some C libraries are
 // one instruction, which takes lines that come from another processor at half the speed or less: 4 KiB each in windows, both ends, with a line in
@@ -58,7 +58,8 @@ inline void move_across(std::byte* to, const std::byte* from, std::size_t size) 
 // takes one after the other, and so copies that go round few lines are as quick as can be: slots of 64 KiB in a ring of eight, both ends by it,
 // with a line in 0.06 us 60 GB/s for messages of 256 KiB where loops had 33, and 55 round 2 MiB; with a line in 0.28 us 34 and 8 (AMD EPYC, Zen 5, 2
 // processors, 2026-11-28, a bare ring between two threads). But to read so what lies in the other one's second cache or beyond takes three times
-// as long as a loop (20 GB/s out of 2 MiB). So it is measured, too, by whoever uses it (protocol/pipelined.hpp). Elsewhere it is memcpy.
+// as long as a loop (20 GB/s out of 2 MiB). So it is measured, too: by a HandingCopy, whose readers read by loops, and where messages go round a ring so at both ends
+// (protocol/pipelined.hpp). Elsewhere it is memcpy.
 void copy_by_string(std::byte* to, const std::byte* from, std::size_t size);
 
 class HandingCopy {
@@ -73,9 +74,9 @@ class HandingCopy {
     else
       copy_much(to, from, size);
   }
-  // That way, by itself. Where a processor has no such stores, both are the same.
+  // That way, by itself: through the caches by a loop, past them, or through them by a string. Where a processor has no such stores, all are the same.
   static void copy(CopyPace::Way way, std::byte* to, const std::byte* from, std::size_t size);
-  // For tests, before any copy: all of kLeast and more go that way, in every object. Nothing: the quicker way.
+  // For tests, before any copy: all of kLeast and more go that way, in every object. Nothing: the quickest way.
   static void force(std::optional<CopyPace::Way> way) { forced_ = way; }
 
  private:
