@@ -289,7 +289,7 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
   if (message.arrived < message.piece.size) return;
   Finished end{header.receiver_op, message.failed, message.arrived, 0, 0, message.laid != nullptr};
   tell_times(message, end);
-  if (end.seconds > 0)
+  if (end.seconds > 0 && message.failed.ok())
     pace_of(message.piece.size).took(message.by.way, end.seconds / static_cast<double>(message.arrived.value));
   ended.push_back(std::move(end));
   forget(header.receiver_op);
