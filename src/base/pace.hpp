@@ -45,8 +45,8 @@ class Pace {
     }
     return {tried, true};
   }
-  // What was timed took so long per byte, in the same unit each time. Of trials the quickest counts; of the others a quick one is believed at once, a slow one by a quarter
-  // and as if it had taken four times as long as usual at most: whatever else runs makes some of them slow.
+  // What was timed took so long per byte, in the same unit each time. Of trials the quickest counts; of the others a quick one is believed at
+  // once, a slow one by a quarter and as if it had taken four times as long as usual at most: whatever else runs makes some of them slow.
   void took(Way way, double pace) {
     double& known = pace_[number(way)];
     if (known == 0 || pace < known)

@@ -12,7 +12,8 @@ namespace ist::cli {
 
 // GB/s of 64 messages of one size, one after the other, and an answer. All of it is warm, as in the timed loops.
 struct BareWindows {
-  // The sender copies into slots that both see, and the receiver out of them, at the same time; of several numbers and sizes of slots the best.
+  // The sender copies into slots that both see, and the receiver out of them, at the same time; of several numbers and sizes of slots, and by loops or
+  // strings (memory/host/handing_copy.hpp), the best.
   double two_copies_gbs = 0;
   // The receiver copies each message by one process_vm_readv, which private memory takes.
   double read_gbs = 0;

@@ -30,13 +30,10 @@ double in_and_out(const MessageShape& message, const MachineProfile& machine) {
          bytes_of(message) * (byte_of_copy(message.kind, machine) + byte_of_copy(to, machine));
 }
 
-// Through a slot by a call that blocks (path/shm/pair_slot.hpp): all of it in, and the last piece out.
-bool in_pieces(const MessageShape& message) { return message.mode.blocking && message.bytes.value > kPieceShown; }
-double in_at_once_with_out(const MessageShape& message, const MachineProfile& machine) {
-  const KindId to = receiver(message);
-  return start_of_copy(message.kind, machine) + start_of_copy(to, machine) +
-         bytes_of(message) * byte_of_copy(message.kind, machine) +
-         static_cast<double>(kPieceShown) * byte_of_copy(to, machine);
+// Through a slot, between hosts, by a call that blocks (path/shm/pair_slot.hpp)?
+bool in_pieces(const MessageShape& message) {
+  return message.mode.blocking && message.bytes.value > kPieceShown && !on_device(message.kind) &&
+         !on_device(receiver(message));
 }
 
 bool by_worker(const MessageShape& message) {
@@ -69,7 +66,7 @@ template <class Price>
 void slot(const MessageShape& message, const MachineProfile& machine, Price& price) {
   price.add("a slot", machine.slot_alpha);
   if (in_pieces(message))
-    price.add("copying, in and out at the same time", in_at_once_with_out(message, machine));
+    price.add("copying in, and the last piece out", (bytes_of(message) + kPieceShown) * machine.host_copy_beta);
   else
     price.add("copying in and out", in_and_out(message, machine));
   if (message.mode.synchronous) price.refuse(kWaits);

@@ -200,5 +200,22 @@ TEST(RingFill, ASettingBelowTheLeastIsObeyed) {
     EXPECT_EQ(ring_fill(Bytes{bytes}, false, settings), kibibytes(16)) << bytes;
 }
 
+// A piece is copied out while the next one is copied in; a device's memory takes no pieces, nor does who waits for nothing.
+TEST(SlotPrice, OfALongMessageWhoseSenderBlocksIsThatOfOneCopyAndOfThePieceBehindIt) {
+  const MachineProfile machine;
+  const auto price_of = [&](std::uint64_t bytes, bool blocking, KindId to = KindId::none) {
+    MessageShape message = shape(bytes);
+    message.slot_limit = kibibytes(64);
+    message.mode.blocking = blocking;
+    message.to.kind = to;
+    return (price::slot(message, machine) - machine.slot_alpha) / machine.host_copy_beta;
+  };
+  EXPECT_NEAR(2 * 65536, price_of(65536, false), 1);
+  EXPECT_NEAR(65536 + 8192, price_of(65536, true), 1);
+  EXPECT_NEAR(8193 + 8192, price_of(8193, true), 1);
+  EXPECT_NEAR(2 * 8192, price_of(8192, true), 1);
+  EXPECT_LT(2 * 65536, price_of(65536, true, KindId::cuda));
+}
+
 }  // namespace
 }  // namespace ist

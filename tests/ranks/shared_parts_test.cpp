@@ -71,7 +71,7 @@ TEST(SharedParts, AGathersRootFindsWhatRanksSaidThatHaveLeft) {
 
 // The root says its own part, too, where that lies between others.
 TEST(SharedParts, AnUnevenPartOfAScatterIsToldToItsRankAndTheOthersGetTheirs) {
-  if (size() < 3) return;
+  if (size() < 3) GTEST_SKIP() << "not covered here: a root between two others, which takes three ranks";
   if (std::getenv("ISTHMUS_CHECK") != nullptr)
     GTEST_SKIP() << "not covered here: counts that differ, where ranks compare first";
   const int last = size() - 1;
