@@ -6,6 +6,8 @@
 
 #include "base/log.hpp"
 #include "layout/form.hpp"
+#include "path/shm/pair_slot.hpp"
+#include "protocol/copy_beliefs.hpp"
 
 namespace ist {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 // Host scratch up to this size is page-locked and comes from the pool.
 constexpr Bytes kMostPooled = mebibytes(16);
 
-// What a call may do step by step: sends that find room go without their receives, and so long a vector holds up nobody.
+// What a call may do step by step: so long a vector holds up nobody.
 constexpr Bytes kMostWalked = kibibytes(64);
 
 // Bytes of that memory up to which the host combines.
@@ -39,8 +41,18 @@ std::int32_t Plan::first_tag(std::uint64_t call) {
 }
 
 void Plan::walk(Bytes bytes) {
-  if (may_walk_ && !schedule_ && smaller(kMostWalked, comm_.engine().parts().settings.eager_limit) >= bytes)
-    walk_.emplace(comm_, combiner_, number_);
+  const Bytes most = smaller(kMostWalked, comm_.engine().parts().settings.eager_limit);
+  if (may_walk_ && !schedule_ && bytes <= most) walk_.emplace(comm_, combiner_, number_);
+}
+
+void Plan::walk_in_slots(Bytes bytes) {
+  walk(bytes);
+  if (walk_ || !may_walk_ || schedule_) return;
+  const EngineParts& parts = comm_.engine().parts();
+  const Bytes in_slots =
+      smaller(pair_slot_limit(parts.settings.eager_limit, static_cast<std::uint32_t>(comm_.engine().size())),
+              slots_up_to(parts.machine, parts.settings));
+  if (bytes <= smaller(kMostWalked, in_slots)) walk_.emplace(comm_, combiner_, number_);
 }
 
 void Plan::fail(const Status& why) {

@@ -137,7 +137,10 @@ std::byte* Walk::room(Bytes bytes) {
 }
 
 Status Walk::end() {
-  for (Step step = 0; step < messages_.size(); ++step) fulfil(step);
+  // Receives first: others may wait for room that they make.
+  for (const bool sends : {false, true})
+    for (Step step = 0; step < messages_.size(); ++step)
+      if ((messages_[step].sent.value != 0) == sends) fulfil(step);
   return status_;
 }
 

@@ -6,10 +6,11 @@
 // Errors         : as of a schedule: the first failure is the result; the messages that follow say so, and what comes is
 //                  forgotten, so that nobody waits for this rank.
 //
-// A receive waits until a step needs it, or until the end. That never closes a circle: sends that small go without their
+// A receive waits until a step needs it, or until the end. That never closes a circle: sends up to the eager limit go without their
 // receives, and an algorithm that walks writes nothing down that the others need before it can go on after what itself needs
 // of them. But what a rank sends from a device may be announced, and its next step may need that it has gone: so where a wait takes long
-// all receives that were put in are started.
+// all receives that were put in are started. Longer sends may want a receive to go, to make room in a pair's slots at least: calls that have
+// them (Plan::walk_in_slots) wait for sends at the end alone, after all receives.
 #pragma once
 
 #include <array>
