@@ -33,6 +33,8 @@
 #                                   other (tools/peers/both_ways.cu); needs nvcc alone
 #   tools/gpu_run.sh who-copies     between two GPUs, whether the one that is read or the one that is written should copy, and by which call
 #                                   (tools/peers/who_copies.cu); needs nvcc alone
+#   tools/gpu_run.sh small-copies   by which call few bytes go between host memory and a GPU soonest, and what shows that they are there
+#                                   (tools/peers/small_copies.cu); needs nvcc alone
 #   tools/gpu_run.sh link-stores    in which order, and by how many threads or copy units, kernels should store to another GPU and load from it
 #                                   (tools/peers/link_stores.cu); needs nvcc alone
 #   tools/gpu_run.sh barrier-forms  what a barrier of two GPUs in a kernel consists of, and whether other forms are quicker (tools/peers/barrier_forms.cu); needs nvcc alone
@@ -72,7 +74,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | packs | rows | halo | offload | one-sided | workloads | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | small-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | packs | rows | halo | offload | one-sided | workloads | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -321,6 +323,7 @@ case $mode in
   turns) driver_program tools/peers/device_turns.cpp "the driver's copies beside another process's" ;;
   both-ways) driver_program tools/peers/both_ways.cu "copies both ways at once" ;;
   who-copies) driver_program tools/peers/who_copies.cu "who copies between two GPUs" ;;
+  small-copies) driver_program tools/peers/small_copies.cu "few bytes between host memory and a GPU" ;;
   link-stores) driver_program tools/peers/link_stores.cu "how kernels store to another GPU" ;;
   barrier-forms) driver_program tools/peers/barrier_forms.cu "forms of a barrier of two GPUs" ;;
   contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;

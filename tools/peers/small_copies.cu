@@ -1,0 +1,267 @@
+// Few bytes between host memory and a GPU: which call of the driver is quickest, and what shows soonest that it is over.
+//
+//   small_copies      prints one JSON object: {"gpu", "rows": [{"way", "into", "bytes", "median_us", "p10_us", "p90_us", "called_us"}]}
+//
+// "into": into the device; else out of it. A row is the time from before the call until the processor has seen its end; called_us, until the
+// driver's calls have returned. Of each way the bytes are compared once. Ways, what carries the bytes and what shows the end: a copy from page-locked
+// or ordinary memory; values written by the stream (cuStreamBatchMemOp); a kernel that has the bytes among its parameters, or stores them to page-locked
+// memory. A wait for the stream (sync); an event that is asked (event); the stream that is asked (query); a word in page-locked memory that
+// the stream or the kernel writes behind the bytes (word); the bytes themselves, where they land in page-locked memory (bytes).
+#include <cuda.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr int kRounds = 2000;
+constexpr std::size_t kMost = 4096;
+constexpr std::size_t kMostByKernel = 512;
+
+void must(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return;
+  const char* text = "";
+  cuGetErrorString(result, &text);
+  std::fprintf(stderr, "small_copies: %s: %s\n", call, text);
+  std::exit(1);
+}
+#define MUST(call) must(call, #call)
+
+struct Parameters {
+  char bytes[kMostByKernel];
+};
+__global__ void store_parameters(char* to, Parameters from, unsigned bytes, volatile unsigned* seen, unsigned turn) {
+  for (unsigned i = threadIdx.x * 8; i < bytes; i += blockDim.x * 8)
+    *reinterpret_cast<std::uint64_t*>(to + i) = *reinterpret_cast<const std::uint64_t*>(from.bytes + i);
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *seen = turn;
+}
+__global__ void store(char* to, const char* from, unsigned bytes, volatile unsigned* seen, unsigned turn) {
+  for (unsigned i = threadIdx.x * 8; i < bytes; i += blockDim.x * 8)
+    *reinterpret_cast<std::uint64_t*>(to + i) = *reinterpret_cast<const std::uint64_t*>(from + i);
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *seen = turn;
+}
+
+using Clock = std::chrono::steady_clock;
+double us_since(Clock::time_point begun) { return std::chrono::duration<double, std::micro>(Clock::now() - begun).count(); }
+
+struct Machine {
+  CUstream stream{};
+  CUevent event{};
+  CUdeviceptr device{};
+  char* pinned = nullptr;
+  std::vector<char> ordinary = std::vector<char>(kMost);
+  volatile unsigned* word = nullptr;
+  CUdeviceptr word_there{}, pinned_there{};
+  unsigned turn = 0;
+
+  Machine() {
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(cuMemAlloc(&device, kMost));
+    void* memory = nullptr;
+    MUST(cuMemHostAlloc(&memory, 2 * kMost, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE));
+    pinned = static_cast<char*>(memory);
+    MUST(cuMemHostGetDevicePointer(&pinned_there, memory, 0));
+    word = reinterpret_cast<volatile unsigned*>(pinned + kMost);
+    word_there = pinned_there + kMost;
+  }
+  void see_event() {
+    MUST(cuEventRecord(event, stream));
+    called();
+    while (cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
+    }
+  }
+  void see_stream() {
+    called();
+    while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+    }
+  }
+  void see_sync() {
+    called();
+    MUST(cuStreamSynchronize(stream));
+  }
+  void see_word() {
+    called();
+    while (*word != turn) {
+    }
+  }
+  // All of them other than they were.
+  void see_bytes(std::size_t bytes, char before) {
+    called();
+    const volatile char* const at = pinned;
+    for (std::size_t i = 0; i < bytes; ++i)
+      while (at[i] == before) {
+      }
+  }
+  void called() { called_at = Clock::now(); }
+  Clock::time_point called_at;
+};
+
+struct Way {
+  std::string name;
+  bool into;
+  std::size_t most;
+  std::function<void(Machine&, std::size_t)> go;
+};
+
+void write_values(Machine& m, std::size_t bytes, bool with_word, unsigned flags) {
+  static std::array<CUstreamBatchMemOpParams, kMost / 8 + 1> operations;
+  unsigned count = 0;
+  for (std::size_t at = 0; at < bytes; at += 8, ++count) {
+    CUstreamBatchMemOpParams& one = operations[count];
+    one = {};
+    one.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    one.writeValue.address = m.device + at;
+    std::memcpy(&one.writeValue.value64, &m.ordinary[at], 8);
+    one.writeValue.flags = flags;
+  }
+  if (with_word) {
+    CUstreamBatchMemOpParams& one = operations[count++];
+    one = {};
+    one.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    one.writeValue.address = m.word_there;
+    one.writeValue.value = ++m.turn;
+    one.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  }
+  MUST(cuStreamBatchMemOp(m.stream, count, operations.data(), 0));
+}
+
+Parameters parameters_of(const Machine& m, std::size_t bytes) {
+  Parameters all;
+  std::memcpy(all.bytes, m.ordinary.data(), bytes);
+  return all;
+}
+unsigned threads_for(std::size_t bytes) {
+  return static_cast<unsigned>(std::min<std::size_t>(256, (bytes + 255) / 256 * 32));
+}
+
+std::vector<Way> ways() {
+  const auto from_pinned = [](Machine& m, std::size_t n) { MUST(cuMemcpyHtoDAsync(m.device, m.pinned, n, m.stream)); };
+  const auto from_ordinary = [](Machine& m, std::size_t n) {
+    MUST(cuMemcpyHtoDAsync(m.device, m.ordinary.data(), n, m.stream));
+  };
+  const auto out = [](Machine& m, std::size_t n) { MUST(cuMemcpyDtoHAsync(m.pinned, m.device, n, m.stream)); };
+  constexpr unsigned kNoBarrier = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+  return {
+      {"copy from page-locked, sync", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_sync(); }},
+      {"copy from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_event(); }},
+      {"copy from page-locked, query", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_stream(); }},
+      {"copy from ordinary, sync", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_sync(); }},
+      {"copy from ordinary, event", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_event(); }},
+      {"copy from ordinary, query", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_stream(); }},
+      {"values, sync", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, false, 0), m.see_sync(); }},
+      {"values, event", true, kMostByKernel,
+       [=](Machine& m, std::size_t n) { write_values(m, n, false, 0), m.see_event(); }},
+      {"values, query", true, kMostByKernel,
+       [=](Machine& m, std::size_t n) { write_values(m, n, false, 0), m.see_stream(); }},
+      {"values, word", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, true, 0), m.see_word(); }},
+      {"values without barriers, word", true, kMostByKernel,
+       [=](Machine& m, std::size_t n) { write_values(m, n, true, kNoBarrier), m.see_word(); }},
+      {"kernel with parameters, word", true, kMostByKernel,
+       [](Machine& m, std::size_t n) {
+         store_parameters<<<1, threads_for(n), 0, m.stream>>>(reinterpret_cast<char*>(m.device), parameters_of(m, n),
+                                                              static_cast<unsigned>(n),
+                                                              reinterpret_cast<volatile unsigned*>(m.word_there), ++m.turn);
+         m.see_word();
+       }},
+      {"kernel, word", true, kMost,
+       [](Machine& m, std::size_t n) {
+         store<<<1, threads_for(n), 0, m.stream>>>(reinterpret_cast<char*>(m.device),
+                                                   reinterpret_cast<char*>(m.pinned_there), static_cast<unsigned>(n),
+                                                   reinterpret_cast<volatile unsigned*>(m.word_there), ++m.turn);
+         m.see_word();
+       }},
+      {"copy, sync", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_sync(); }},
+      {"copy, event", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_event(); }},
+      {"copy, query", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_stream(); }},
+      {"copy, bytes", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_bytes(n, m.pinned[0]); }},
+      {"kernel, word", false, kMost,
+       [](Machine& m, std::size_t n) {
+         store<<<1, threads_for(n), 0, m.stream>>>(reinterpret_cast<char*>(m.pinned_there),
+                                                   reinterpret_cast<char*>(m.device), static_cast<unsigned>(n),
+                                                   reinterpret_cast<volatile unsigned*>(m.word_there), ++m.turn);
+         m.see_word();
+       }},
+  };
+}
+
+// The source of this round: bytes that are none of the last one's, at any place.
+void prepare(Machine& m, const Way& way, std::size_t bytes, int round) {
+  const char byte = static_cast<char>(1 + round % 100), before = static_cast<char>(101 + round % 7);
+  std::fill_n(m.ordinary.begin(), kMost, byte);
+  if (way.into) {
+    std::fill_n(m.pinned, kMost, byte);
+  } else {
+    MUST(cuMemsetD8Async(m.device, static_cast<unsigned char>(byte), bytes, m.stream));
+    MUST(cuStreamSynchronize(m.stream));
+    std::fill_n(m.pinned, kMost, before);
+  }
+}
+
+bool compare(Machine& m, const Way& way, std::size_t bytes) {
+  MUST(cuStreamSynchronize(m.stream));
+  std::vector<char> got(m.pinned, m.pinned + bytes);
+  if (way.into) MUST(cuMemcpyDtoH(got.data(), m.device, bytes));
+  return std::equal(got.begin(), got.end(), m.ordinary.begin());
+}
+
+double at(std::vector<double>& times, double part) {
+  const auto place = times.begin() + static_cast<long>(part * static_cast<double>(times.size() - 1));
+  std::nth_element(times.begin(), place, times.end());
+  return *place;
+}
+
+void measure(Machine& m, const Way& way, std::size_t bytes, bool first) {
+  std::vector<double> times, called;
+  for (int round = 0; round < kRounds + kRounds / 10; ++round) {
+    prepare(m, way, bytes, round);
+    const Clock::time_point begun = Clock::now();
+    way.go(m, bytes);
+    const double took = us_since(begun);
+    if (round < kRounds / 10) continue;
+    times.push_back(took);
+    called.push_back(std::chrono::duration<double, std::micro>(m.called_at - begun).count());
+  }
+  if (!compare(m, way, bytes)) {
+    std::fprintf(stderr, "small_copies: %s: other bytes\n", way.name.c_str());
+    std::exit(1);
+  }
+  std::printf(
+      "%s\n {\"way\": \"%s\", \"into\": %s, \"bytes\": %zu, \"median_us\": %.3f, \"p10_us\": %.3f, \"p90_us\": %.3f, "
+      "\"called_us\": %.3f}",
+      first ? "" : ",", way.name.c_str(), way.into ? "true" : "false", bytes, at(times, 0.5), at(times, 0.1), at(times, 0.9),
+      at(called, 0.5));
+}
+
+}  // namespace
+
+int main() {
+  MUST(cuInit(0));
+  CUdevice device = 0;
+  MUST(cuDeviceGet(&device, 0));
+  CUcontext context{};
+  MUST(cuDevicePrimaryCtxRetain(&context, device));
+  MUST(cuCtxSetCurrent(context));
+  std::array<char, 128> name{};
+  MUST(cuDeviceGetName(name.data(), static_cast<int>(name.size()), device));
+  Machine machine;
+  std::printf("{\"gpu\": \"%s\", \"rows\": [", name.data());
+  bool first = true;
+  for (const Way& way : ways())
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{512}, kMost})
+      if (bytes <= way.most) measure(machine, way, bytes, std::exchange(first, false));
+  std::printf("\n]}\n");
+}
