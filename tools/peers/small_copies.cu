@@ -117,7 +117,7 @@ struct Way {
   std::function<void(Machine&, std::size_t)> go;
 };
 
-void write_values(Machine& m, std::size_t bytes, bool with_word, unsigned flags) {
+void write_values(Machine& m, std::size_t bytes, bool with_word) {
   static std::array<CUstreamBatchMemOpParams, kMost / 8 + 1> operations;
   unsigned count = 0;
   for (std::size_t at = 0; at < bytes; at += 8, ++count) {
@@ -126,7 +126,7 @@ void write_values(Machine& m, std::size_t bytes, bool with_word, unsigned flags)
     one.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
     one.writeValue.address = m.device + at;
     std::memcpy(&one.writeValue.value64, &m.ordinary[at], 8);
-    one.writeValue.flags = flags;
+    one.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
   }
   if (with_word) {
     CUstreamBatchMemOpParams& one = operations[count++];
@@ -154,7 +154,6 @@ std::vector<Way> ways() {
     MUST(cuMemcpyHtoDAsync(m.device, m.ordinary.data(), n, m.stream));
   };
   const auto out = [](Machine& m, std::size_t n) { MUST(cuMemcpyDtoHAsync(m.pinned, m.device, n, m.stream)); };
-  constexpr unsigned kNoBarrier = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
   return {
       {"copy from page-locked, sync", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_sync(); }},
       {"copy from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_event(); }},
@@ -162,14 +161,12 @@ std::vector<Way> ways() {
       {"copy from ordinary, sync", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_sync(); }},
       {"copy from ordinary, event", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_event(); }},
       {"copy from ordinary, query", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_stream(); }},
-      {"values, sync", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, false, 0), m.see_sync(); }},
+      {"values, sync", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_sync(); }},
       {"values, event", true, kMostByKernel,
-       [=](Machine& m, std::size_t n) { write_values(m, n, false, 0), m.see_event(); }},
+       [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_event(); }},
       {"values, query", true, kMostByKernel,
-       [=](Machine& m, std::size_t n) { write_values(m, n, false, 0), m.see_stream(); }},
-      {"values, word", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, true, 0), m.see_word(); }},
-      {"values without barriers, word", true, kMostByKernel,
-       [=](Machine& m, std::size_t n) { write_values(m, n, true, kNoBarrier), m.see_word(); }},
+       [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_stream(); }},
+      {"values, word", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, true), m.see_word(); }},
       {"kernel with parameters, word", true, kMostByKernel,
        [](Machine& m, std::size_t n) {
          store_parameters<<<1, threads_for(n), 0, m.stream>>>(reinterpret_cast<char*>(m.device), parameters_of(m, n),
@@ -187,7 +184,11 @@ std::vector<Way> ways() {
       {"copy, sync", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_sync(); }},
       {"copy, event", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_event(); }},
       {"copy, query", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_stream(); }},
-      {"copy, bytes", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_bytes(n, m.pinned[0]); }},
+      {"copy, bytes", false, kMost,
+       [=](Machine& m, std::size_t n) {
+         const char before = m.pinned[0];
+         out(m, n), m.see_bytes(n, before);
+       }},
       {"kernel, word", false, kMost,
        [](Machine& m, std::size_t n) {
          store<<<1, threads_for(n), 0, m.stream>>>(reinterpret_cast<char*>(m.pinned_there),
@@ -259,6 +260,7 @@ int main() {
   MUST(cuDeviceGetName(name.data(), static_cast<int>(name.size()), device));
   Machine machine;
   std::printf("{\"gpu\": \"%s\", \"rows\": [", name.data());
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   bool first = true;
   for (const Way& way : ways())
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{512}, kMost})
