@@ -72,7 +72,8 @@ TEST_F(CudaFault, any_call_may_fail_at_any_time_and_its_name_comes_out) {
       fake_heal();
       EXPECT_EQ(current(), mine) << call << " failing after " << skip;
       clean_up(stream);
-      if (status.ok()) break;
+      if (status.ok() && failed_once) break;
+      if (status.ok()) continue;  // not yet: what page-locks the kind's own words is only warned of
       failed_once = true;
       const std::string name = std::string(call).substr(0, std::string(call).find('_'));
       EXPECT_EQ(status.code(), IST_ERR_DEVICE) << call;

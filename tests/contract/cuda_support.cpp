@@ -28,6 +28,21 @@ Data fake_bytes(std::uint64_t address, std::uint64_t size) {
   return {bytes, bytes + size};
 }
 
+void CudaCopyTest::take_memory() {
+  piece = must(kind->allocate(0, Bytes{kSize}));
+  const Current scope(api, primary());
+  must(api, api.cuMemHostAlloc(&pinned_, kSize, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
+}
+
+void CudaCopyTest::TearDown() {
+  if (kind != nullptr && piece.object != 0) must(kind->release(piece));
+  if (pinned_ != nullptr) {
+    const Current scope(api, primary());
+    api.cuMemFreeHost(pinned_);
+  }
+  CudaTest::TearDown();
+}
+
 void CudaTest::SetUp() {
   Result<CudaApi> loaded = load_cuda_api();
   if (!loaded.ok()) GTEST_SKIP() << "SKIPPED: " << loaded.status().text();

@@ -101,6 +101,21 @@ class CudaTest : public testing::Test {
   std::vector<CUcontext> contexts_;
 };
 
+// With memory of the kind's on device 0, and page-locked memory of the user's.
+class CudaCopyTest : public CudaTest {
+ protected:
+  static constexpr std::uint64_t kSize = 1 << 20;
+  void take_memory();  // once the kind is the test's
+  void TearDown() override;
+  Piece host(std::uint64_t at = 0, std::uint64_t size = kSize) const { return host_piece(bytes() + at, Bytes{size}); }
+  unsigned char* bytes() const { return static_cast<unsigned char*>(pinned_); }
+
+  Piece piece;
+
+ private:
+  void* pinned_ = nullptr;
+};
+
 // Waits, gives the status.
 Status finish(Ticket& ticket);
 

@@ -33,7 +33,7 @@ CUresult counted_wait(CUstream stream, CUevent event, unsigned flags) {
   return real_wait(stream, event, flags);
 }
 
-class CudaTickets : public CudaTest {
+class CudaTickets : public CudaCopyTest {
  protected:
   void SetUp() override {
     CudaTest::SetUp();
@@ -43,26 +43,8 @@ class CudaTickets : public CudaTest {
     counted.cuStreamWaitEvent = counted_wait;
     kind = must(make_cuda_kind(counted));
     waits = 0;
-    piece = must(kind->allocate(0, Bytes{kSize}));
-    const Current scope(api, primary());
-    must(api, api.cuMemHostAlloc(&pinned, kSize, 0), "cuMemHostAlloc");
+    take_memory();
   }
-  void TearDown() override {
-    if (kind != nullptr && piece.object != 0) must(kind->release(piece));
-    if (pinned != nullptr) {
-      const Current scope(api, primary());
-      api.cuMemFreeHost(pinned);
-    }
-    CudaTest::TearDown();
-  }
-  Piece host(std::uint64_t at = 0, std::uint64_t size = kSize) const {
-    return host_piece(static_cast<char*>(pinned) + at, Bytes{size});
-  }
-  unsigned char* bytes() const { return static_cast<unsigned char*>(pinned); }
-
-  static constexpr std::uint64_t kSize = 1 << 20;
-  Piece piece;
-  void* pinned = nullptr;
 };
 
 TEST_F(CudaTickets, a_copy_after_one_of_its_own_direction_follows_without_an_event) {

@@ -128,7 +128,7 @@ CUresult write_value(const char* call, CUstream handle, CUdeviceptr to, Value va
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
   std::byte* target = fake::place(to, sizeof value);
   if (target == nullptr || pageable(to) || to % sizeof value != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  fake::note(call, stream);
+  if (call != nullptr) fake::note(call, stream);
   fake::enqueue(stream, [=] { std::atomic_ref(*reinterpret_cast<Value*>(target)).store(value, std::memory_order_release); });
   return CUDA_SUCCESS;
 }
@@ -219,6 +219,21 @@ CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr to, cuuint32_t val
 CUresult cuStreamWriteValue64_v2(CUstream handle, CUdeviceptr to, cuuint64_t value, unsigned flags) {
   FAKE_ENTER(cuStreamWriteValue64_v2);
   return write_value("cuStreamWriteValue64", handle, to, value, flags);
+}
+
+CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+  FAKE_ENTER(cuStreamBatchMemOp_v2);
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < count; ++i) {
+    const auto& one = operations[i].writeValue;
+    const bool whole = one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    if (!whole && one.operation != CU_STREAM_MEM_OP_WRITE_VALUE_32) return CUDA_ERROR_NOT_SUPPORTED;
+    const char* const call = i == 0 ? "cuStreamBatchMemOp" : nullptr;
+    const CUresult result = whole ? write_value(call, handle, one.address, one.value64, one.flags)
+                                  : write_value(call, handle, one.address, one.value, one.flags);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream handle) {

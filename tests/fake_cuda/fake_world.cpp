@@ -54,10 +54,11 @@ CUstreamCaptureMode& thread_capture_mode() {
 
 // What a thread that waits for the device holds up, as measured with a real driver; queries are answered.
 bool puts_work(std::string_view call) {
-  constexpr std::string_view kCalls[] = {
-      "cuLaunchKernel",         "cuGraphLaunch",  "cuLaunchHostFunc",        "cuMemcpyAsync",         "cuMemcpyHtoD_v2",
-      "cuMemcpyDtoH_v2",        "cuEventRecord",  "cuStreamWaitEvent",       "cuMemsetD8Async",       "cuMemAllocAsync",
-      "cuStreamWaitValue32_v2", "cuMemFreeAsync", "cuStreamWriteValue64_v2", "cuStreamWaitValue64_v2"};
+  constexpr std::string_view kCalls[] = {"cuLaunchKernel",          "cuGraphLaunch",          "cuLaunchHostFunc",
+                                         "cuMemcpyAsync",           "cuMemcpyHtoD_v2",        "cuMemcpyDtoH_v2",
+                                         "cuEventRecord",           "cuStreamWaitEvent",      "cuMemsetD8Async",
+                                         "cuMemAllocAsync",         "cuStreamWaitValue32_v2", "cuMemFreeAsync",
+                                         "cuStreamWriteValue64_v2", "cuStreamWaitValue64_v2", "cuStreamBatchMemOp_v2"};
   return std::find(std::begin(kCalls), std::end(kCalls), call) != std::end(kCalls);
 }
 

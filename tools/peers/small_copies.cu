@@ -1,13 +1,15 @@
 // Few bytes between host memory and a GPU: which call of the driver is quickest, and what shows soonest that it is over.
 //
-//   small_copies      prints one JSON object: {"gpu", "rows": [{"way", "into", "bytes", "median_us", "p10_us", "p90_us", "called_us"}]}
+//   small_copies             prints one JSON object: {"gpu", "shared", "rows": [{"way", "into", "bytes", "median_us", "p10_us", "p90_us", "called_us"}]}
+//   small_copies shared      before each round another process has a kernel run there, so that the GPU is the other's turn (device_turns.cpp)
 //
 // "into": into the device; else out of it. A row is the time from before the call until the processor has seen its end; called_us, until the
 // driver's calls have returned. Of each way the bytes are compared once. Ways, what carries the bytes and what shows the end: a copy from page-locked
-// or ordinary memory; values written by the stream (cuStreamBatchMemOp); a kernel that has the bytes among its parameters, or stores them to page-locked
+// or ordinary memory, by the call that says which is which, or by the one for any (any copy), or in two rows; values written by the stream (cuStreamBatchMemOp); a kernel that has the bytes among its parameters, or stores them to page-locked
 // memory. A wait for the stream (sync); an event that is asked (event); the stream that is asked (query); a word in page-locked memory that
 // the stream or the kernel writes behind the bytes (word); the bytes themselves, where they land in page-locked memory (bytes).
 #include <cuda.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +29,8 @@ namespace {
 constexpr int kRounds = 2000;
 constexpr std::size_t kMost = 4096;
 constexpr std::size_t kMostByKernel = 512;
+constexpr std::size_t kMostInValues = 64;
+constexpr std::array<std::size_t, 8> kSizes{8, 16, 24, 32, 64, 512, 1024, kMost};
 
 void must(CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return;
@@ -53,6 +58,8 @@ __global__ void store(char* to, const char* from, unsigned bytes, volatile unsig
   __syncthreads();
   if (threadIdx.x == 0) *seen = turn;
 }
+
+__global__ void nothing() {}
 
 using Clock = std::chrono::steady_clock;
 double us_since(Clock::time_point begun) { return std::chrono::duration<double, std::micro>(Clock::now() - begun).count(); }
@@ -139,6 +146,18 @@ void write_values(Machine& m, std::size_t bytes, bool with_word) {
   MUST(cuStreamBatchMemOp(m.stream, count, operations.data(), 0));
 }
 
+void two_rows(Machine& m, std::size_t bytes) {
+  CUDA_MEMCPY3D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+  rows.srcHost = m.pinned;
+  rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.dstDevice = m.device;
+  rows.WidthInBytes = rows.srcPitch = rows.dstPitch = bytes / 2;
+  rows.Height = rows.srcHeight = rows.dstHeight = 2;
+  rows.Depth = 1;
+  MUST(cuMemcpy3DAsync(&rows, m.stream));
+}
+
 Parameters parameters_of(const Machine& m, std::size_t bytes) {
   Parameters all;
   std::memcpy(all.bytes, m.ordinary.data(), bytes);
@@ -153,20 +172,26 @@ std::vector<Way> ways() {
   const auto from_ordinary = [](Machine& m, std::size_t n) {
     MUST(cuMemcpyHtoDAsync(m.device, m.ordinary.data(), n, m.stream));
   };
+  const auto any = [](Machine& m, std::size_t n) {
+    MUST(cuMemcpyAsync(m.device, reinterpret_cast<CUdeviceptr>(m.pinned), n, m.stream));
+  };
+  const auto any_out = [](Machine& m, std::size_t n) {
+    MUST(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(m.pinned), m.device, n, m.stream));
+  };
   const auto out = [](Machine& m, std::size_t n) { MUST(cuMemcpyDtoHAsync(m.pinned, m.device, n, m.stream)); };
   return {
       {"copy from page-locked, sync", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_sync(); }},
       {"copy from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_event(); }},
       {"copy from page-locked, query", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_stream(); }},
+      {"any copy from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { any(m, n), m.see_event(); }},
+      {"two rows from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { two_rows(m, n), m.see_event(); }},
       {"copy from ordinary, sync", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_sync(); }},
       {"copy from ordinary, event", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_event(); }},
       {"copy from ordinary, query", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_stream(); }},
-      {"values, sync", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_sync(); }},
-      {"values, event", true, kMostByKernel,
-       [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_event(); }},
-      {"values, query", true, kMostByKernel,
-       [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_stream(); }},
-      {"values, word", true, kMostByKernel, [=](Machine& m, std::size_t n) { write_values(m, n, true), m.see_word(); }},
+      {"values, sync", true, kMostInValues, [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_sync(); }},
+      {"values, event", true, kMostInValues, [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_event(); }},
+      {"values, query", true, kMostInValues, [=](Machine& m, std::size_t n) { write_values(m, n, false), m.see_stream(); }},
+      {"values, word", true, kMostInValues, [=](Machine& m, std::size_t n) { write_values(m, n, true), m.see_word(); }},
       {"kernel with parameters, word", true, kMostByKernel,
        [](Machine& m, std::size_t n) {
          store_parameters<<<1, threads_for(n), 0, m.stream>>>(reinterpret_cast<char*>(m.device), parameters_of(m, n),
@@ -183,6 +208,7 @@ std::vector<Way> ways() {
        }},
       {"copy, sync", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_sync(); }},
       {"copy, event", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_event(); }},
+      {"any copy, event", false, kMost, [=](Machine& m, std::size_t n) { any_out(m, n), m.see_event(); }},
       {"copy, query", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_stream(); }},
       {"copy, bytes", false, kMost,
        [=](Machine& m, std::size_t n) {
@@ -198,6 +224,35 @@ std::vector<Way> ways() {
        }},
   };
 }
+
+// Another process with a context on that GPU, which has a kernel run there whenever it is asked to.
+class Other {
+ public:
+  Other() {
+    if (pipe(asks_) != 0 || pipe(answers_) != 0) std::exit(1);
+    const pid_t child = fork();
+    if (child != 0) return;
+    close(asks_[1]);
+    MUST(cuInit(0));
+    CUcontext context{};
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+    char asked = 0;
+    while (read(asks_[0], &asked, 1) == 1) {
+      nothing<<<1, 1>>>();
+      MUST(cuStreamSynchronize(nullptr));
+      if (write(answers_[1], &asked, 1) != 1) break;
+    }
+    std::_Exit(0);
+  }
+  void turn() {
+    char word = 0;
+    if (write(asks_[1], &word, 1) != 1 || read(answers_[0], &word, 1) != 1) std::exit(1);
+  }
+
+ private:
+  int asks_[2], answers_[2];
+};
 
 // The source of this round: bytes that are none of the last one's, at any place.
 void prepare(Machine& m, const Way& way, std::size_t bytes, int round) {
@@ -225,14 +280,16 @@ double at(std::vector<double>& times, double part) {
   return *place;
 }
 
-void measure(Machine& m, const Way& way, std::size_t bytes, bool first) {
+void measure(Machine& m, const Way& way, std::size_t bytes, bool first, Other* other) {
+  const int rounds = other != nullptr ? kRounds / 20 : kRounds;
   std::vector<double> times, called;
-  for (int round = 0; round < kRounds + kRounds / 10; ++round) {
+  for (int round = 0; round < rounds + rounds / 10; ++round) {
     prepare(m, way, bytes, round);
+    if (other != nullptr) other->turn();
     const Clock::time_point begun = Clock::now();
     way.go(m, bytes);
     const double took = us_since(begun);
-    if (round < kRounds / 10) continue;
+    if (round < rounds / 10) continue;
     times.push_back(took);
     called.push_back(std::chrono::duration<double, std::micro>(m.called_at - begun).count());
   }
@@ -249,7 +306,9 @@ void measure(Machine& m, const Way& way, std::size_t bytes, bool first) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
+  const bool shared = count > 1 && std::strcmp(words[1], "shared") == 0;
+  std::unique_ptr<Other> other = shared ? std::make_unique<Other>() : nullptr;  // before this process has a context
   MUST(cuInit(0));
   CUdevice device = 0;
   MUST(cuDeviceGet(&device, 0));
@@ -259,11 +318,11 @@ int main() {
   std::array<char, 128> name{};
   MUST(cuDeviceGetName(name.data(), static_cast<int>(name.size()), device));
   Machine machine;
-  std::printf("{\"gpu\": \"%s\", \"rows\": [", name.data());
+  std::printf("{\"gpu\": \"%s\", \"shared\": %s, \"rows\": [", name.data(), shared ? "true" : "false");
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   bool first = true;
   for (const Way& way : ways())
-    for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{512}, kMost})
-      if (bytes <= way.most) measure(machine, way, bytes, std::exchange(first, false));
+    for (const std::size_t bytes : kSizes)
+      if (bytes <= way.most) measure(machine, way, bytes, std::exchange(first, false), other.get());
   std::printf("\n]}\n");
 }

@@ -112,6 +112,7 @@
   CALL(cuMemPoolSetAccess)                     \
   CALL(cuStreamWriteValue32_v2)                \
   CALL(cuStreamWriteValue64_v2)                \
+  CALL(cuStreamBatchMemOp_v2)                  \
   CALL(cuPointerSetAttribute)                  \
   CALL(cuModuleGetLoadingMode)                 \
   CALL(cuCtxGetStreamPriorityRange)            \

@@ -9,6 +9,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
     : api_(api),
       devices_(std::move(devices)),
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
+      sights_(api_),
       pins_(api_, contexts_, quiet_),
       kernels_(api_),
       run_lists_(run_list_calls()),
@@ -28,6 +29,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       held_(api_) {
   quiet_.watch(*this);
   quiet_.watch(channels_);
+  pins_.pin_with_first(sights_.page().data(), Bytes{sights_.page().size()});
 }
 
 // Channels ended with the world. What is held goes back while there are tickets.
@@ -245,6 +247,14 @@ Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
 }
 
 Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& after) {
+  return copy_somewhere(to, from, after, false);
+}
+
+Result<Ticket> CudaKind::copy_into_own(const Piece& to, const Piece& from, const Ticket& after) {
+  return copy_somewhere(to, from, after, true);
+}
+
+Result<Ticket> CudaKind::copy_somewhere(const Piece& to, const Piece& from, const Ticket& after, bool is_own) {
   if (to.size != from.size || !copies(to.kind, from.kind)) {
     return Status{IST_ERR_ARGUMENT, "the cuda kind cannot copy " + describe_piece(from) + " to " + describe_piece(to)};
   }
@@ -270,7 +280,9 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
     context = *found;
   }
   if (!in_space && copy_by_window(*context, memory, direction, to, from, after)) return Ticket{};
-  return copy_in(*context, direction, to, from, after);
+  if (direction == CopyDirection::into_device && after.empty() && memory.memory_class != MemoryClass::managed)
+    if (auto written = copy_as_values(*context, to, from)) return std::move(*written);
+  return copy_in(*context, direction, to, from, after, is_own && direction == CopyDirection::out_of_device);
 }
 
 bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
@@ -290,8 +302,30 @@ bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, 
              : windows_.copy_out(context, memory, from.object + from.offset.value, to.address(), to.size);
 }
 
+// Null: the driver, or what these bytes are, do not allow it, and nothing was done.
+std::optional<Ticket> CudaKind::copy_as_values(CudaContext& context, const Piece& to, const Piece& from) {
+  if (!sights_.writes(to)) return std::nullopt;
+  const Range range("isthmus: cuda values");
+  const ContextScope scope(api_, context);
+  if (!scope.status().ok()) return std::nullopt;
+  Result<Route> route = plan(context, CopyDirection::into_device, Ticket{});
+  if (!route.ok()) return std::nullopt;
+  CudaTicket& ticket = *route->ticket;
+  const std::span<const std::byte> word = sights_.word(ticket.index);
+  const auto there = word.empty() ? std::nullopt : pins_.reached(context, word);
+  CudaSight sight;
+  if (there && sights_.write(route->stream, to, from.address(), ticket.index, *there, sight) == CUDA_SUCCESS &&
+      leave(*route, true) == CUDA_SUCCESS) {
+    ticket.sight = sight;
+    workers_.wake(context, to.size);
+    return under_way(ticket, ticket.id());
+  }
+  give_back(ticket);
+  return std::nullopt;
+}
+
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
-                                 const Ticket& after) {
+                                 const Ticket& after, bool is_own) {
   IST_TRY(settle_order(after));
   IST_TRY(order_across(context, after));
   const ContextScope scope(api_, context);
@@ -299,8 +333,10 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
   Result<Route> route = plan(context, direction, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
+  const CudaSight sight = is_own ? sights_.expect(to) : CudaSight{};
   const Status started = start(*route, to, from);
   if (started.ok()) {
+    route->ticket->sight = sight;
     if (direction != CopyDirection::between_devices) workers_.wake(context, to.size);
     return under_way(*route->ticket, id);
   }
@@ -317,82 +353,6 @@ Ticket CudaKind::under_way(CudaTicket& ticket, std::uint64_t id) {
 void CudaKind::give_back(CudaTicket& ticket) {
   const std::lock_guard lock(mutex_);
   tickets_.recycle(ticket);
-}
-
-CUresult CudaKind::ask_event(const CudaTicket& ticket) const {
-  const DriverScope scope(api_, nullptr);
-  return tickets_.ask(ticket);
-}
-
-// After the error the owner of the copied memory takes it back, and the copy may still run: this once we wait.
-void CudaKind::settle(const CudaTicket& ticket) const {
-  if (ticket.lane == nullptr && !ticket.queued) return;
-  const ContextScope scope(api_, *ticket.context);
-  // A stream of the user's may be gone by now; the event is ours.
-  if (!scope.status().ok()) return;
-  if (ticket.lane != nullptr)
-    api_.cuStreamSynchronize(ticket.lane->stream);
-  else
-    api_.cuEventSynchronize(ticket.event);
-}
-
-// Of a copy in a lane, what is known already may do; else of many in flight the last one may tell of all.
-CUresult CudaKind::ask(CudaTicket& ticket) {
-  std::optional<CudaTicket> last;
-  {
-    const std::lock_guard lock(mutex_);
-    const CudaTickets::Known known = CudaTickets::known(ticket);
-    if (known != CudaTickets::Known::nothing) return known == CudaTickets::Known::over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-    last = CudaTickets::last_behind(ticket);
-  }
-  if (last) {
-    const CUresult result = ask_event(*last);
-    const std::lock_guard lock(mutex_);
-    if (result == CUDA_SUCCESS) {
-      CudaTickets::is_over(*last);
-      return CUDA_SUCCESS;
-    }
-    if (result == CUDA_ERROR_NOT_READY) CudaTickets::is_not_over(*last);
-  }
-  const CUresult result = ticket.unasked ? ask_queue(ticket) : ask_event(ticket);
-  const std::lock_guard lock(mutex_);
-  if (result == CUDA_SUCCESS) CudaTickets::is_over(ticket);
-  if (result == CUDA_ERROR_NOT_READY) CudaTickets::is_not_over(ticket);
-  return result;
-}
-
-Result<bool> CudaKind::finished(Ticket& ticket) {
-  if (ticket.empty()) return true;
-  if (ticket.kind() == this && CudaWorkers::owns(ticket.id())) {
-    auto over = workers_.finished(ticket.id());
-    if (!over.ok() || *over) ticket.forget();
-    return over;
-  }
-  CudaTicket* found = nullptr;
-  if (ticket.kind() == this) {
-    const std::lock_guard lock(mutex_);
-    found = tickets_.find(ticket.id());
-  }
-  if (found == nullptr) return Status{IST_ERR_INTERNAL, "the cuda kind was asked about a ticket it never gave"};
-  const CUresult result = ask(*found);
-  if (result == CUDA_ERROR_NOT_READY) return false;
-  if (result != CUDA_SUCCESS) settle(*found);
-  const bool was_ours = found->lane != nullptr;
-  const char* const call = found->unasked ? "cuStreamQuery" : "cuEventQuery";
-  const int device = found->context->device;
-  ticket.forget();
-  give_back(*found);
-  if (result == CUDA_SUCCESS) return true;
-  return cuda_error(api_, result,
-                    std::string(call) + " after " +
-                        (was_ours ? "a copy or reduction" : "work of a stream that is not ours") + " on cuda device " +
-                        std::to_string(device));
-}
-
-void CudaKind::drop(std::uint64_t id) {
-  if (CudaWorkers::owns(id)) return workers_.drop(id);
-  const std::lock_guard lock(mutex_);
-  if (CudaTicket* ticket = tickets_.find(id)) tickets_.drop(*ticket);
 }
 
 }  // namespace ist

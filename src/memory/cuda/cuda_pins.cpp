@@ -42,6 +42,11 @@ Status CudaPins::pin(void* address, Bytes size) {
   return locked;
 }
 
+void CudaPins::pin_with_first(void* address, Bytes size) {
+  const std::lock_guard lock(mutex_);
+  pinned_.try_emplace(address, Pinned{size, false, {}});
+}
+
 void CudaPins::unpin(void* address) {
   const std::lock_guard lock(mutex_);
   const auto place = pinned_.find(address);

@@ -27,6 +27,8 @@ class CudaPins : public Pins {
   CudaPins(const CudaPins&) = delete;
   CudaPins& operator=(const CudaPins&) = delete;
   Status pin(void* address, Bytes size) override;
+  // As pin(), of memory that is there before the first context, and looks for none.
+  void pin_with_first(void* address, Bytes size);
   void unpin(void* address) override;
   bool unpin_now(void* address) override;
   Result<std::byte*> mapped(void* address, int device) override;

@@ -44,6 +44,7 @@ Result<CudaTicket*> CudaTickets::take(CudaContext& context, CudaLane* lane) {
   ticket->state = CudaTicket::State::live;
   ticket->unasked = false;
   ticket->queued = false;
+  ticket->sight = {};
   ticket->begun_after = lane != nullptr ? lane->recorded : 0;
   ticket->number = 0;
   ++ticket->generation;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory/cuda/cuda_context.hpp"
+#include "memory/cuda/cuda_sights.hpp"
 
 namespace ist {
 
@@ -34,6 +35,7 @@ struct CudaTicket {
   // A copy of ours that went into the user's queue.
   bool queued = false;
   CUstream queue = nullptr;  // of the last two
+  CudaSight sight;           // of a copy; for who holds the id
 
   std::uint64_t id() const { return (std::uint64_t{generation} << 32) | index; }
 };
