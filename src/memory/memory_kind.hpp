@@ -178,10 +178,6 @@ class MemoryKind {
   // ready() is for. Copies that are given the ticket of the one before run in order, also when one of them has size 0.
   // Where it returns an error nothing touches the pieces any more.
   virtual Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) = 0;
-  // The same into host memory of the library's own, where nobody looks before the ticket has finished: something else may be written there first.
-  virtual Result<Ticket> copy_into_own(const Piece& to, const Piece& from, const Ticket& after) {
-    return copy(to, from, after);
-  }
   // True once; afterwards the ticket is empty. An error of the device comes out here.
   virtual Result<bool> finished(Ticket& ticket) = 0;
   // A ticket was dropped unfinished.

@@ -24,6 +24,8 @@ struct Piece {
   Bytes size;
   std::uint64_t queue = 0;  // the user's CUstream or cl_command_queue
   bool ready = false;       // the user's word that no queue holds work on it
+  // Memory of the library's own, where nobody looks before a copy into it is over: something else may be written there first.
+  bool own = false;
   // Under which its kind keeps what check() learned, for as long as one operation; 0: nothing is kept.
   std::uint32_t facts = 0;
 
@@ -42,6 +44,12 @@ inline Piece host_piece(const void* address, Bytes size) {
   Piece piece;
   piece.object = reinterpret_cast<std::uint64_t>(address);
   piece.size = size;
+  return piece;
+}
+
+inline Piece own_host_piece(const void* address, Bytes size) {
+  Piece piece = host_piece(address, size);
+  piece.own = true;
   return piece;
 }
 

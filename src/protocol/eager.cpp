@@ -14,7 +14,7 @@ Result<std::optional<CellSend>> CellSend::start(const Kinds& kinds, Link& link, 
   const auto cell = link.take_cell();
   if (!cell) return std::optional<CellSend>{};
   try {
-    auto ticket = kinds.copier(KindId::host, piece.kind)->copy_into_own(host_piece(cell->data, piece.size), piece, ready);
+    auto ticket = kinds.copier(KindId::host, piece.kind)->copy(own_host_piece(cell->data, piece.size), piece, ready);
     if (ticket.ok()) return std::optional<CellSend>{CellSend{link, *cell, piece.size, std::move(*ticket)}};
     link.return_cell(*cell);
     return ticket.status();

@@ -97,7 +97,7 @@ class Schedule {
   // The schedule keeps them until it is over.
   Piece keep(PinnedPool::Block block) {
     blocks_.push_back(std::move(block));
-    return host_piece(blocks_.back().data(), blocks_.back().size());
+    return own_host_piece(blocks_.back().data(), blocks_.back().size());
   }
   Piece keep(ScratchPool::Block block) {
     device_blocks_.push_back(std::move(block));

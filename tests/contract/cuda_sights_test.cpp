@@ -42,6 +42,7 @@ class CudaSightsOfCopies : public CudaCopyTest {
     CudaTest::SetUp();
     if (!IsSkipped()) take_memory();
   }
+  Piece own(std::uint64_t at, std::uint64_t size) const { return own_host_piece(bytes() + at, Bytes{size}); }
   Piece device(std::uint64_t at, std::uint64_t size) const { return piece.part(Offset{at}, Bytes{size}); }
   // Fills the device's memory.
   void set(const Data& data, std::uint64_t at = 0) {
@@ -76,7 +77,7 @@ TEST_F(CudaSightsOfCopies, bytes_out_of_a_device_are_all_there_when_they_are_see
       const Data data = random_bytes(size);
       if (size > 0) set(data);
       std::fill_n(bytes(), size + 2 * kAround, kPoison);
-      Ticket out = must(kind->copy_into_own(host(kAround + at, size), device(0, size), {}));
+      Ticket out = must(kind->copy(own(kAround + at, size), device(0, size), {}));
       must(finish(out));
       EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes() + kAround + at)) << size << " bytes to " << at;
       EXPECT_EQ(std::count(bytes(), bytes() + kAround + at, kPoison), static_cast<std::ptrdiff_t>(kAround + at)) << size;
@@ -94,7 +95,7 @@ TEST_F(CudaSightsOfCopies, bytes_that_are_what_stood_there_are_told_of_by_the_ev
   for (std::size_t i = 0; i < data.size(); i += 8) std::memcpy(&data[i], &filling, 8);
   set(data);
   std::fill_n(bytes(), data.size(), kPoison);
-  Ticket out = must(fresh->copy_into_own(host(0, data.size()), device(0, data.size()), {}));
+  Ticket out = must(fresh->copy(own(0, data.size()), device(0, data.size()), {}));
   must(finish(out));
   EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes()));
 }
@@ -108,7 +109,7 @@ TEST_F(CudaSightsOfCopies, what_comes_after_pending_work_is_not_seen_before_it) 
     Gate gate;
     fill_behind(gate, stream, piece.object, 256, 7);
     Ticket ready = must(in_order ? kind->streams()->in_order(behind) : kind->streams()->ready(behind));
-    Ticket out = must(kind->copy_into_own(host(0, 256), behind, ready));
+    Ticket out = must(kind->copy(own(0, 256), behind, ready));
     for (int look = 0; look < 1000; ++look) EXPECT_FALSE(must(kind->finished(out)));
     gate.open();
     must(finish(out));
@@ -165,19 +166,19 @@ TEST_F(CudaSightsOfCopies, values_whose_event_is_refused_are_copied) {
 
 TEST_F(CudaSightsOfCopies, a_lost_context_is_an_error_and_nobody_waits) {
   NEEDS_FAKE("lose a context");
-  CUcontext own = make_context();
-  const Current scope(api, own);
+  CUcontext mine = make_context();
+  const Current scope(api, mine);
   CUdeviceptr memory = 0;
   must(api, api.cuMemAlloc_v2(&memory, 64), "cuMemAlloc");
   Piece there = device_piece(memory, 8);
   must(kind->check(there));
-  CUstream stream = make_stream(own);
+  CUstream stream = make_stream(mine);
   Gate gate;
   gate.close(api, stream);
   fake_bad_kernel(stream);
   there.queue = reinterpret_cast<std::uint64_t>(stream);
   Ticket ready = must(kind->streams()->ready(there));
-  Ticket out = must(kind->copy_into_own(host(0, 8), there, ready));
+  Ticket out = must(kind->copy(own(0, 8), there, ready));
   gate.open();
   EXPECT_EQ(finish(out).code(), IST_ERR_DEVICE);
 }

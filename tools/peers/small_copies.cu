@@ -9,6 +9,7 @@
 // memory. A wait for the stream (sync); an event that is asked (event); the stream that is asked (query); a word in page-locked memory that
 // the stream or the kernel writes behind the bytes (word); the bytes themselves, where they land in page-locked memory (bytes).
 #include <cuda.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,8 @@ namespace {
 
 constexpr int kRounds = 2000;
 constexpr std::size_t kMost = 4096;
+constexpr std::size_t kRegistered = 64 << 20;
+constexpr std::size_t kStride = 16 << 10;  // a cell
 constexpr std::size_t kMostByKernel = 512;
 constexpr std::size_t kMostInValues = 64;
 constexpr std::array<std::size_t, 8> kSizes{8, 16, 24, 32, 64, 512, 1024, kMost};
@@ -70,6 +73,8 @@ struct Machine {
   CUdeviceptr device{};
   char* pinned = nullptr;
   std::vector<char> ordinary = std::vector<char>(kMost);
+  char* registered = nullptr;  // shared memory of the system's, page-locked after the fact, as that of messages is
+  std::size_t at = 0;          // another place in it each time
   volatile unsigned* word = nullptr;
   CUdeviceptr word_there{}, pinned_there{};
   unsigned turn = 0;
@@ -82,6 +87,10 @@ struct Machine {
     MUST(cuMemHostAlloc(&memory, 2 * kMost, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE));
     pinned = static_cast<char*>(memory);
     MUST(cuMemHostGetDevicePointer(&pinned_there, memory, 0));
+    void* const shared = mmap(nullptr, kRegistered, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) std::exit(1);
+    registered = static_cast<char*>(shared);
+    MUST(cuMemHostRegister(registered, kRegistered, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
     word = reinterpret_cast<volatile unsigned*>(pinned + kMost);
     word_there = pinned_there + kMost;
   }
@@ -105,12 +114,15 @@ struct Machine {
     while (*word != turn) {
     }
   }
+  char* next_registered(std::size_t stride) {
+    at = (at + stride) % kRegistered;
+    return registered + at;
+  }
   // All of them other than they were.
-  void see_bytes(std::size_t bytes, char before) {
+  void see_bytes(const volatile char* place, std::size_t bytes, char before) {
     called();
-    const volatile char* const at = pinned;
     for (std::size_t i = 0; i < bytes; ++i)
-      while (at[i] == before) {
+      while (place[i] == before) {
       }
   }
   void called() { called_at = Clock::now(); }
@@ -158,6 +170,16 @@ void two_rows(Machine& m, std::size_t bytes) {
   MUST(cuMemcpy3DAsync(&rows, m.stream));
 }
 
+// And from there to where the others come at once.
+void out_registered(Machine& m, std::size_t bytes, std::size_t stride) {
+  char* const place = m.next_registered(stride);
+  std::fill_n(place, bytes, m.pinned[0]);
+  const char before = m.pinned[0];
+  MUST(cuMemcpyDtoHAsync(place, m.device, bytes, m.stream));
+  m.see_bytes(place, bytes, before);
+  std::memcpy(m.pinned, place, bytes);
+}
+
 Parameters parameters_of(const Machine& m, std::size_t bytes) {
   Parameters all;
   std::memcpy(all.bytes, m.ordinary.data(), bytes);
@@ -184,6 +206,13 @@ std::vector<Way> ways() {
       {"copy from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_event(); }},
       {"copy from page-locked, query", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_stream(); }},
       {"any copy from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { any(m, n), m.see_event(); }},
+      {"copy from registered in turn, event", true, kMost,
+       [=](Machine& m, std::size_t n) {
+         char* const place = m.next_registered(kStride);
+         std::memcpy(place, m.pinned, n);
+         MUST(cuMemcpyHtoDAsync(m.device, place, n, m.stream));
+         m.see_event();
+       }},
       {"two rows from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { two_rows(m, n), m.see_event(); }},
       {"copy from ordinary, sync", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_sync(); }},
       {"copy from ordinary, event", true, kMost, [=](Machine& m, std::size_t n) { from_ordinary(m, n), m.see_event(); }},
@@ -213,8 +242,11 @@ std::vector<Way> ways() {
       {"copy, bytes", false, kMost,
        [=](Machine& m, std::size_t n) {
          const char before = m.pinned[0];
-         out(m, n), m.see_bytes(n, before);
+         out(m, n), m.see_bytes(m.pinned, n, before);
        }},
+      {"copy into registered, bytes", false, kMost, [=](Machine& m, std::size_t n) { out_registered(m, n, 0); }},
+      {"copy into registered in turn, bytes", false, kMost,
+       [=](Machine& m, std::size_t n) { out_registered(m, n, kStride); }},
       {"kernel, word", false, kMost,
        [](Machine& m, std::size_t n) {
          store<<<1, threads_for(n), 0, m.stream>>>(reinterpret_cast<char*>(m.pinned_there),

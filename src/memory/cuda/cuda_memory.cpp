@@ -247,14 +247,6 @@ Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
 }
 
 Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& after) {
-  return copy_somewhere(to, from, after, false);
-}
-
-Result<Ticket> CudaKind::copy_into_own(const Piece& to, const Piece& from, const Ticket& after) {
-  return copy_somewhere(to, from, after, true);
-}
-
-Result<Ticket> CudaKind::copy_somewhere(const Piece& to, const Piece& from, const Ticket& after, bool is_own) {
   if (to.size != from.size || !copies(to.kind, from.kind)) {
     return Status{IST_ERR_ARGUMENT, "the cuda kind cannot copy " + describe_piece(from) + " to " + describe_piece(to)};
   }
@@ -282,7 +274,7 @@ Result<Ticket> CudaKind::copy_somewhere(const Piece& to, const Piece& from, cons
   if (!in_space && copy_by_window(*context, memory, direction, to, from, after)) return Ticket{};
   if (direction == CopyDirection::into_device && after.empty() && memory.memory_class != MemoryClass::managed)
     if (auto written = copy_as_values(*context, to, from)) return std::move(*written);
-  return copy_in(*context, direction, to, from, after, is_own && direction == CopyDirection::out_of_device);
+  return copy_in(*context, direction, to, from, after);
 }
 
 bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
@@ -325,7 +317,7 @@ std::optional<Ticket> CudaKind::copy_as_values(CudaContext& context, const Piece
 }
 
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
-                                 const Ticket& after, bool is_own) {
+                                 const Ticket& after) {
   IST_TRY(settle_order(after));
   IST_TRY(order_across(context, after));
   const ContextScope scope(api_, context);
@@ -333,7 +325,7 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
   Result<Route> route = plan(context, direction, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
-  const CudaSight sight = is_own ? sights_.expect(to) : CudaSight{};
+  const CudaSight sight = direction == CopyDirection::out_of_device ? sights_.expect(to) : CudaSight{};
   const Status started = start(*route, to, from);
   if (started.ok()) {
     route->ticket->sight = sight;

@@ -80,7 +80,6 @@ class CudaKind : public MemoryKind,
   Status release(const Piece& piece) override;
   void release_later(const Piece& piece) override;
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
-  Result<Ticket> copy_into_own(const Piece& to, const Piece& from, const Ticket& after) override;
   Result<bool> finished(Ticket& ticket) override;
   void drop(std::uint64_t id) override;
   Pins* pins() override { return &pins_; }
@@ -239,10 +238,9 @@ class CudaKind : public MemoryKind,
   // By the processor itself, where that is possible and quicker, and nothing has to be waited for. Of memory in no space.
   bool copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                       const Piece& from, const Ticket& after);
-  Result<Ticket> copy_somewhere(const Piece& to, const Piece& from, const Ticket& after, bool is_own);
   std::optional<Ticket> copy_as_values(CudaContext& context, const Piece& to, const Piece& from);
   Result<Ticket> copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
-                         const Ticket& after, bool is_own = false);
+                         const Ticket& after);
   Result<CudaContext*> context_of_both(const Piece& into, const Piece& with);
   struct Launch;
   Status start(const Route& route, const Launch& launch);

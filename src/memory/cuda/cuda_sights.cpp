@@ -35,7 +35,8 @@ bool CudaSight::came() {
 }
 
 CudaSight CudaSights::expect(const Piece& to) {
-  if (to.size > kMostSeen || to.size == Bytes{} || reinterpret_cast<std::uintptr_t>(to.address()) % kUnit != 0) return {};
+  if (!to.own || to.size > kMostSeen || to.size == Bytes{} || reinterpret_cast<std::uintptr_t>(to.address()) % kUnit != 0)
+    return {};
   // Other bytes each time: what came there last is likely to come again.
   const std::uint64_t unlikely = unlikely_.fetch_add(0xd1342543de82ef95, std::memory_order_relaxed);
   for (std::size_t i = 0; i < to.size.value; i += kUnit)

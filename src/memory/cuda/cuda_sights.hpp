@@ -60,7 +60,7 @@ class CudaSights {
   CudaSights(const CudaSights&) = delete;
   CudaSights& operator=(const CudaSights&) = delete;
 
-  // Fills what a copy is about to write with something else. Empty where that cannot be looked for.
+  // Fills what a copy is about to write with something else, if that is memory of our own. Empty where that cannot be looked for.
   CudaSight expect(const Piece& to);
   // Can these bytes be values?
   bool writes(const Piece& to) const;
