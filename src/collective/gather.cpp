@@ -61,9 +61,13 @@ void plan_gather(Plan& plan, const RootedParts& parts) {
     plan.send(parts.own, parts.root, 0, {});
     return;
   }
-  for (int from = 0; from < plan.size(); ++from)
-    if (from != parts.root) plan.receive(parts.layout.of(parts.whole, from), from, 0, {});
-  if (!parts.in_place) plan.copy(parts.layout.of(parts.whole, parts.root), parts.own, {});
+  Plan::Step first = Plan::kNone;
+  for (int from = 0; from < plan.size(); ++from) {
+    if (from == parts.root) continue;
+    const Plan::Step heard = plan.receive(parts.layout.of(parts.whole, from), from, 0, {});
+    if (first == Plan::kNone) first = heard;
+  }
+  if (!parts.in_place) plan.copy(parts.layout.of(parts.whole, parts.root), parts.own, {plan.after_others(first)});
 }
 
 void plan_scatter(Plan& plan, const RootedParts& parts) {
@@ -74,11 +78,13 @@ void plan_scatter(Plan& plan, const RootedParts& parts) {
     plan.receive(parts.own, parts.root, 0, {});
     return;
   }
+  Plan::Step first = Plan::kNone;
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int to = (parts.root + distance) % plan.size();
-    plan.send(parts.layout.of(parts.whole, to), to, 0, {});
+    const Plan::Step told = plan.send(parts.layout.of(parts.whole, to), to, 0, {});
+    if (distance == 1) first = told;
   }
-  if (!parts.in_place) plan.copy(parts.own, parts.layout.of(parts.whole, parts.root), {});
+  if (!parts.in_place) plan.copy(parts.own, parts.layout.of(parts.whole, parts.root), {plan.after_others(first)});
 }
 
 }  // namespace ist

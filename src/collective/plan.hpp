@@ -153,6 +153,9 @@ class Plan {
     if (walk_) return walk_->receive(to, comm_.to_world(from), Schedule::tag(first_tag_, number), needs);
     return schedule().receive(to, comm_.to_world(from), number, needs);
   }
+  // What a copy of this rank's own part needs: a long one would keep another rank waiting, whose message is `other`. What is walked is so short that
+  // it is copied while that comes.
+  Step after_others(Step other) const { return walk_ ? kNone : other; }
   // Nothing to do, kNone, where both are the same place: then what it needs must be ordered by the caller.
   Step copy(const Piece& to, const Piece& from, std::initializer_list<Step> needs) {
     return walk_ ? walk_->copy(to, from, needs) : schedule().copy(to, from, needs);
