@@ -40,7 +40,7 @@ void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Divi
                        [=](Plan& late) { plan_allgather(late, send, recv, layout, in_place); });
   const Algorithm chosen = plan.choose(ChosenCall::allgather, layout.total(), layout.alike());
   if (chosen == Algorithm::shared) return shared_allgather(plan, own, recv, layout, in_place);
-  plan.walk_in_slots(layout.largest());
+  plan.walk_longer(layout.largest());
   if (!in_place) plan.copy(place, send, {});
   if (chosen == Algorithm::ring) return ring(plan, own, recv, layout);
   direct(plan, own, recv, layout);

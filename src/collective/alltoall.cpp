@@ -37,7 +37,7 @@ void plan_alltoall(Plan& plan, const Piece& send, const Division& sent, const Pi
     return shared_alltoall(plan, in_place ? recv : send, recv, received);
   plan.take(Algorithm::direct);
   // In place, each pair's two messages lie in two rounds, and a rank must not wait in one for what comes in another.
-  if (!in_place) plan.walk_in_slots(std::max(sent.largest(), received.largest()));
+  if (!in_place) plan.walk_longer(std::max(sent.largest(), received.largest()));
   const int size = plan.size();
   for (int distance = 1; distance < size; ++distance) {
     const int from = (plan.rank() - distance + size) % size;

@@ -11,7 +11,7 @@ namespace {
 
 // The root tells everybody.
 void flat(Plan& plan, const Piece& buffer, int root) {
-  plan.walk_in_slots(buffer.size);
+  plan.walk_longer(buffer.size);
   if (plan.rank() != root) {
     plan.receive(buffer, root, 0, {});
     return;
@@ -21,7 +21,7 @@ void flat(Plan& plan, const Piece& buffer, int root) {
 
 // In round k, the 2^k ranks that have it tell as many others; ranks are counted from the root.
 void binomial(Plan& plan, const Piece& buffer, int root) {
-  plan.walk_in_slots(buffer.size);
+  plan.walk_longer(buffer.size);
   const int size = plan.size();
   const int place = (plan.rank() - root + size) % size;
   Plan::Step heard = Plan::kNone;

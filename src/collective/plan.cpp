@@ -15,7 +15,7 @@ namespace {
 // Host scratch up to this size is page-locked and comes from the pool.
 constexpr Bytes kMostPooled = mebibytes(16);
 
-// What a call may do step by step: so long a vector holds up nobody.
+// What a call may do step by step: longer ones go round the ring or in one copy, which the engine moves on in pieces, also of several messages at a time.
 constexpr Bytes kMostWalked = kibibytes(64);
 
 // Bytes of that memory up to which the host combines.
@@ -45,14 +45,16 @@ void Plan::walk(Bytes bytes) {
   if (may_walk_ && !schedule_ && bytes <= most) walk_.emplace(comm_, combiner_, number_);
 }
 
-void Plan::walk_in_slots(Bytes bytes) {
+void Plan::walk_longer(Bytes bytes) {
   walk(bytes);
   if (walk_ || !may_walk_ || schedule_) return;
   const EngineParts& parts = comm_.engine().parts();
   const Bytes in_slots =
       smaller(pair_slot_limit(parts.settings.eager_limit, static_cast<std::uint32_t>(comm_.engine().size())),
               slots_up_to(parts.machine, parts.settings));
-  if (bytes <= smaller(kMostWalked, in_slots)) walk_.emplace(comm_, combiner_, number_);
+  if (bytes > smaller(kMostWalked, in_slots)) return;
+  walk_.emplace(comm_, combiner_, number_);
+  walk_->is_longer();
 }
 
 void Plan::fail(const Status& why) {

@@ -116,9 +116,9 @@ class Plan {
   // Each step may be done as it is written down, if `bytes`, all that a message has at most, are few: no step gets a need
   // after it was written, but joins. To be said before the first step; nothing, if the call is none of those that may.
   void walk(Bytes bytes);
-  // The same where no step needs a send, and all receives are put in whatever the others do: then it may take until its receive for a message to
-  // go, and what goes in slots is few.
-  void walk_in_slots(Bytes bytes);
+  // The same of up to what goes in slots, where no step needs a send: it may take until its receive for such a message to go. All receives are put in whatever
+  // the others do.
+  void walk_longer(Bytes bytes);
   // A block for bytes that do not lie in one piece stays until the call is over; what came into one that `unpacks`, one at most, is
   // unpacked then, if all went well.
   void keep(std::unique_ptr<LaidOut> laid) { laid_.push_back(std::move(laid)); }

@@ -1,5 +1,6 @@
 #include "collective/walk.hpp"
 
+#include <cassert>
 #include <mutex>
 
 #include "memory/host/handing_copy.hpp"
@@ -29,6 +30,7 @@ void Walk::give_up(const Status& why, Rank about) {
 
 Walk::Step Walk::send(const Piece& from, Rank to, std::int32_t tag, std::initializer_list<Step> needs) {
   fulfil(needs);
+  messages_.make_room();
   Engine& engine = comm_.engine();
   const Scope& scope = comm_.internal();
   bool done = false;
@@ -67,6 +69,7 @@ void Walk::fulfil(Step step) {
   Message& message = messages_[step];
   message.over = true;
   if (message.sent.value != 0) {
+    assert(!longer_ || ending_);
     wait_for_send(message);
   } else {
     receive_now(message);
@@ -77,6 +80,13 @@ void Walk::wait_for_send(const Message& message) {
   const Outcome outcome = wait_for(comm_.engine(), message.sent);
   if (outcome.status.ok()) return;
   give_up(outcome.status, outcome.status.code() == IST_ERR_PEER_LEFT ? message.peer : comm_.engine().rank());
+}
+
+std::size_t Walk::open_receives() {
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < messages_.size(); ++i)
+    open += !messages_[i].over && messages_[i].sent.value == 0 && messages_[i].posted.value == 0 ? 1 : 0;
+  return open;
 }
 
 void Walk::post_all() {
@@ -137,6 +147,8 @@ std::byte* Walk::room(Bytes bytes) {
 }
 
 Status Walk::end() {
+  ending_ = true;
+  if (longer_ && open_receives() > 1) post_all();
   // Receives first: others may wait for room that they make.
   for (const bool sends : {false, true})
     for (Step step = 0; step < messages_.size(); ++step)

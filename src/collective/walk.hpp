@@ -10,7 +10,7 @@
 // receives, and an algorithm that walks writes nothing down that the others need before it can go on after what itself needs
 // of them. But what a rank sends from a device may be announced, and its next step may need that it has gone: so where a wait takes long
 // all receives that were put in are started. Longer sends may want a receive to go, to make room in a pair's slots at least: calls that have
-// them (Plan::walk_in_slots) wait for sends at the end alone, after all receives.
+// them (Plan::walk_longer) wait for sends at the end alone, after all receives.
 #pragma once
 
 #include <array>
@@ -45,6 +45,9 @@ class Walk {
   void fulfil(Step step);
   // Room for partial results, until the end; null: there is none left here.
   std::byte* room(Bytes bytes);
+  // Than what is eager: no step needs a send, and where several messages come all of their receives are started before the first is waited for, since
+  // what comes without one is copied once more.
+  void is_longer() { longer_ = true; }
   void keep(PinnedPool::Block block) { blocks_.push_back(std::move(block)); }
   void fail(const Status& why) { give_up(why, comm_.engine().rank()); }
   // Ends what is left, and tells how the call ended.
@@ -63,6 +66,10 @@ class Walk {
   class Messages {
    public:
     std::size_t size() const { return few_ + rest_.size(); }
+    // For one more, which then goes in without an exception.
+    void make_room() {
+      if (few_ == kFew && rest_.size() == rest_.capacity()) rest_.reserve(2 * rest_.size() + kFew);
+    }
     Message& operator[](std::size_t at) {
       return at < kFew ? std::launder(reinterpret_cast<Message*>(room_.data()))[at] : rest_[at - kFew];
     }
@@ -85,6 +92,7 @@ class Walk {
   void give_up(const Status& why, Rank about);
   Status uneven(const Message& message, Bytes came) const;
   void receive_now(const Message& message);
+  std::size_t open_receives();
   void post_all();
   void wait_for_send(const Message& message);
 
@@ -92,6 +100,8 @@ class Walk {
   const Combiner& combiner_;
   std::uint64_t call_;
   bool asks_;
+  bool longer_ = false;
+  bool ending_ = false;
   Status status_;
   Rank about_;
   Messages messages_;  // a step's number is its place here; what is over at once has none

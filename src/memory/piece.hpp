@@ -24,7 +24,8 @@ struct Piece {
   Bytes size;
   std::uint64_t queue = 0;  // the user's CUstream or cl_command_queue
   bool ready = false;       // the user's word that no queue holds work on it
-  // Memory of the library's own, where nobody looks before a copy into it is over: something else may be written there first.
+  // Memory of the library's own, where nobody looks before a copy into it is over: something else may be written there first, as soon as the copy
+  // is put in, whatever that comes after.
   bool own = false;
   // Under which its kind keeps what check() learned, for as long as one operation; 0: nothing is kept.
   std::uint32_t facts = 0;

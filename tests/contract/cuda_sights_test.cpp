@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
 
 #include "cuda_support.hpp"
 #include "memory/cuda/cuda_sights.hpp"
@@ -28,12 +29,12 @@ TEST(CudaSight, sees_bytes_only_when_none_of_their_eights_is_what_it_was) {
   }
 }
 
-TEST(CudaSight, asks_now_and_then_where_nothing_comes) {
-  CudaSight sight;
-  EXPECT_TRUE(sight.empty());
-  int asked = 0;
-  for (int look = 0; look < 640; ++look) asked += sight.should_ask() ? 1 : 0;
-  EXPECT_EQ(asked, 10);
+TEST(CudaSight, is_asked_after_where_nothing_comes_for_long) {
+  EXPECT_TRUE(CudaSight{}.empty());
+  const std::uint64_t before = 1;
+  const CudaSight sight{reinterpret_cast<const std::byte*>(&before), sizeof before, before};
+  std::this_thread::sleep_for(2 * CudaSight::kPatience);
+  EXPECT_TRUE(sight.should_ask());
 }
 
 class CudaSightsOfCopies : public CudaCopyTest {
@@ -74,10 +75,11 @@ TEST_F(CudaSightsOfCopies, bytes_out_of_a_device_are_all_there_when_they_are_see
   for (const std::uint64_t size :
        std::initializer_list<std::uint64_t>{0, 1, 2, 7, 8, 9, 63, 64, 65, 511, 512, 1023, 1024, 1025, 4096}) {
     for (const std::uint64_t at : std::initializer_list<std::uint64_t>{0, 8, 4, 1}) {
+      const std::uint64_t start = size % 3 == 0 ? 0 : size % 3 == 1 ? 8 : 3;
       const Data data = random_bytes(size);
-      if (size > 0) set(data);
+      if (size > 0) set(data, start);
       std::fill_n(bytes(), size + 2 * kAround, kPoison);
-      Ticket out = must(kind->copy(own(kAround + at, size), device(0, size), {}));
+      Ticket out = must(kind->copy(own(kAround + at, size), device(start, size), {}));
       must(finish(out));
       EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes() + kAround + at)) << size << " bytes to " << at;
       EXPECT_EQ(std::count(bytes(), bytes() + kAround + at, kPoison), static_cast<std::ptrdiff_t>(kAround + at)) << size;
@@ -93,11 +95,24 @@ TEST_F(CudaSightsOfCopies, bytes_that_are_what_stood_there_are_told_of_by_the_ev
   const std::uint64_t filling = CudaSights::kFirstFilling;
   Data data(512);
   for (std::size_t i = 0; i < data.size(); i += 8) std::memcpy(&data[i], &filling, 8);
+  CUstream stream = make_stream(primary());
+  Piece behind = piece.part(Offset{}, Bytes{data.size()});
+  behind.queue = reinterpret_cast<std::uint64_t>(stream);
   set(data);
   std::fill_n(bytes(), data.size(), kPoison);
-  Ticket out = must(fresh->copy(own(0, data.size()), device(0, data.size()), {}));
-  must(finish(out));
+  Gate gate;
+  gate.close(api, stream);
+  Ticket ready = must(fresh->streams()->ready(behind));
+  Ticket out = must(fresh->copy(own(0, data.size()), behind, ready));
+  // The place is full of what will come, and that says nothing.
   EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes()));
+  for (int look = 0; look < 1000; ++look) EXPECT_FALSE(must(fresh->finished(out)));
+  const std::uint64_t asked = calls("cuEventQuery");
+  gate.open();
+  must(finish(out));
+  if (is_fake()) {
+    EXPECT_GT(calls("cuEventQuery"), asked);
+  }
 }
 
 TEST_F(CudaSightsOfCopies, what_comes_after_pending_work_is_not_seen_before_it) {
@@ -142,6 +157,11 @@ TEST_F(CudaSightsOfCopies, as_many_under_way_as_have_words_and_more) {
       under_way.push_back(must(kind->copy(device(i * kEach, kEach), host(i * kEach, kEach), {})));
     for (std::size_t i = 0; i < under_way.size(); ++i) must(finish(under_way[(i * 37) % under_way.size()]));
     EXPECT_TRUE(get(0, data.size()) == data) << round;
+    const std::uint64_t before = calls("cuStreamBatchMemOp_v2");
+    put_and_compare(256, 8);
+    if (is_fake()) {
+      EXPECT_EQ(calls("cuStreamBatchMemOp_v2"), before + 1) << "words are free again";
+    }
   }
 }
 
@@ -151,6 +171,26 @@ TEST_F(CudaSightsOfCopies, where_the_driver_refuses_values_they_are_copied_and_i
   const std::uint64_t before = calls("cuStreamBatchMemOp_v2");
   for (int i = 0; i < 3; ++i) put_and_compare(256, 8);
   EXPECT_EQ(calls("cuStreamBatchMemOp_v2"), before + 1);
+}
+
+TEST_F(CudaSightsOfCopies, one_error_of_the_driver_is_no_reason_to_write_no_values) {
+  NEEDS_FAKE("refuse a call");
+  const std::uint64_t before = calls("cuStreamBatchMemOp_v2");
+  fake_fail("cuStreamBatchMemOp_v2", 0, CUDA_ERROR_INVALID_VALUE);
+  for (int i = 0; i < 3; ++i) put_and_compare(256, 8);
+  EXPECT_EQ(calls("cuStreamBatchMemOp_v2"), before + 3);
+}
+
+TEST_F(CudaSightsOfCopies, bytes_that_do_not_lie_alike_wait_for_the_event) {
+  NEEDS_FAKE("count calls");
+  fake_delay(0);
+  const Data data = random_bytes(64);
+  set(data, 3);
+  const std::uint64_t asked = calls("cuEventQuery");
+  Ticket out = must(kind->copy(own(0, 64), device(3, 64), {}));
+  must(finish(out));
+  EXPECT_GT(calls("cuEventQuery"), asked);
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes()));
 }
 
 TEST_F(CudaSightsOfCopies, values_whose_event_is_refused_are_copied) {

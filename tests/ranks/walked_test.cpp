@@ -1,5 +1,6 @@
 // Calls that block, of host memory and of more than is eager: each step is done as it is written down, and what a rank sends may want room
-// that another has to make. On 1 to 6 ranks.
+// that another has to make. On 1 to 6 ranks; more than two take memory that all see by the built-in numbers, and messages by those of on_3_ranks_by_flat and
+// the like.
 #include <array>
 #include <chrono>
 #include <thread>
@@ -97,7 +98,7 @@ TEST_P(Walked, CallsInWhichAllSendGoOnHoweverLateARankIs) {
   }
 }
 
-// Every pair's room is full of messages whose receives begin after the calls.
+// In every pair's room, which is full of the longest ones, lie messages whose receives begin after the calls.
 TEST_P(Walked, MessagesThatNobodyReceivesYetHoldUpNoCall) {
   const Member here{comm()};
   constexpr int kEach = 80;

@@ -4,7 +4,7 @@
 //   small_copies shared      before each round another process has a kernel run there, so that the GPU is the other's turn (device_turns.cpp)
 //
 // "into": into the device; else out of it. A row is the time from before the call until the processor has seen its end; called_us, until the
-// driver's calls have returned. Of each way the bytes are compared once. Ways, what carries the bytes and what shows the end: a copy from page-locked
+// driver's calls have returned. What comes out of the device is compared each time, at once, what goes into it at the end of each row. Ways, what carries the bytes and what shows the end: a copy from page-locked
 // or ordinary memory, by the call that says which is which, or by the one for any (any copy), or in two rows; values written by the stream (cuStreamBatchMemOp); a kernel that has the bytes among its parameters, or stores them to page-locked
 // memory. A wait for the stream (sync); an event that is asked (event); the stream that is asked (query); a word in page-locked memory that
 // the stream or the kernel writes behind the bytes (word); the bytes themselves, where they land in page-locked memory (bytes).
@@ -189,7 +189,7 @@ unsigned threads_for(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(256, (bytes + 255) / 256 * 32));
 }
 
-std::vector<Way> ways() {
+std::vector<Way> ways_into() {
   const auto from_pinned = [](Machine& m, std::size_t n) { MUST(cuMemcpyHtoDAsync(m.device, m.pinned, n, m.stream)); };
   const auto from_ordinary = [](Machine& m, std::size_t n) {
     MUST(cuMemcpyHtoDAsync(m.device, m.ordinary.data(), n, m.stream));
@@ -197,10 +197,6 @@ std::vector<Way> ways() {
   const auto any = [](Machine& m, std::size_t n) {
     MUST(cuMemcpyAsync(m.device, reinterpret_cast<CUdeviceptr>(m.pinned), n, m.stream));
   };
-  const auto any_out = [](Machine& m, std::size_t n) {
-    MUST(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(m.pinned), m.device, n, m.stream));
-  };
-  const auto out = [](Machine& m, std::size_t n) { MUST(cuMemcpyDtoHAsync(m.pinned, m.device, n, m.stream)); };
   return {
       {"copy from page-locked, sync", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_sync(); }},
       {"copy from page-locked, event", true, kMost, [=](Machine& m, std::size_t n) { from_pinned(m, n), m.see_event(); }},
@@ -235,6 +231,15 @@ std::vector<Way> ways() {
                                                    reinterpret_cast<volatile unsigned*>(m.word_there), ++m.turn);
          m.see_word();
        }},
+  };
+}
+
+std::vector<Way> ways_out() {
+  const auto any_out = [](Machine& m, std::size_t n) {
+    MUST(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(m.pinned), m.device, n, m.stream));
+  };
+  const auto out = [](Machine& m, std::size_t n) { MUST(cuMemcpyDtoHAsync(m.pinned, m.device, n, m.stream)); };
+  return {
       {"copy, sync", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_sync(); }},
       {"copy, event", false, kMost, [=](Machine& m, std::size_t n) { out(m, n), m.see_event(); }},
       {"any copy, event", false, kMost, [=](Machine& m, std::size_t n) { any_out(m, n), m.see_event(); }},
@@ -312,6 +317,11 @@ double at(std::vector<double>& times, double part) {
   return *place;
 }
 
+[[noreturn]] void differs(const Way& way) {
+  std::fprintf(stderr, "small_copies: %s: other bytes\n", way.name.c_str());
+  std::exit(1);
+}
+
 void measure(Machine& m, const Way& way, std::size_t bytes, bool first, Other* other) {
   const int rounds = other != nullptr ? kRounds / 20 : kRounds;
   std::vector<double> times, called;
@@ -321,14 +331,12 @@ void measure(Machine& m, const Way& way, std::size_t bytes, bool first, Other* o
     const Clock::time_point begun = Clock::now();
     way.go(m, bytes);
     const double took = us_since(begun);
+    if (!way.into && !std::equal(m.pinned, m.pinned + bytes, m.ordinary.begin())) differs(way);
     if (round < rounds / 10) continue;
     times.push_back(took);
     called.push_back(std::chrono::duration<double, std::micro>(m.called_at - begun).count());
   }
-  if (!compare(m, way, bytes)) {
-    std::fprintf(stderr, "small_copies: %s: other bytes\n", way.name.c_str());
-    std::exit(1);
-  }
+  if (!compare(m, way, bytes)) differs(way);
   std::printf(
       "%s\n {\"way\": \"%s\", \"into\": %s, \"bytes\": %zu, \"median_us\": %.3f, \"p10_us\": %.3f, \"p90_us\": %.3f, "
       "\"called_us\": %.3f}",
@@ -353,7 +361,9 @@ int main(int count, char** words) {
   std::printf("{\"gpu\": \"%s\", \"shared\": %s, \"rows\": [", name.data(), shared ? "true" : "false");
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   bool first = true;
-  for (const Way& way : ways())
+  std::vector<Way> ways = ways_into();
+  for (Way& way : ways_out()) ways.push_back(std::move(way));
+  for (const Way& way : ways)
     for (const std::size_t bytes : kSizes)
       if (bytes <= way.most) measure(machine, way, bytes, std::exchange(first, false), other.get());
   std::printf("\n]}\n");

@@ -3,7 +3,7 @@
 
 namespace ist {
 
-CUresult CudaKind::ask_event(const CudaTicket& ticket) const {
+CUresult CudaKind::ask_event(const CudaRecord& ticket) const {
   const DriverScope scope(api_, nullptr);
   return tickets_.ask(ticket);
 }
@@ -22,7 +22,7 @@ void CudaKind::settle(const CudaTicket& ticket) const {
 
 // Of a copy in a lane, what is known already may do; else of many in flight the last one may tell of all.
 CUresult CudaKind::ask(CudaTicket& ticket) {
-  std::optional<CudaTicket> last;
+  std::optional<CudaRecord> last;
   {
     const std::lock_guard lock(mutex_);
     const CudaTickets::Known known = CudaTickets::known(ticket);
@@ -47,6 +47,7 @@ CUresult CudaKind::ask(CudaTicket& ticket) {
 
 CUresult CudaKind::look_for(CudaTicket& ticket) {
   if (ticket.sight.came()) {
+    if (!ticket.sight.is_word()) return CUDA_SUCCESS;
     const std::lock_guard lock(mutex_);
     CudaTickets::is_over(ticket);
     return CUDA_SUCCESS;

@@ -44,17 +44,27 @@ CudaContexts::~CudaContexts() {
   for (auto& record : records_) close(*record);
 }
 
+void CudaContexts::settle() {
+  for (auto& record : records_) {
+    const ContextScope scope(api_, *record);
+    if (scope.status().ok()) settle(*record);
+  }
+}
+
+void CudaContexts::settle(CudaContext& context) const {
+  for (auto& direction : context.lanes)
+    for (auto& lane : direction)
+      if (lane->unfinished > 0) api_.cuStreamSynchronize(lane->stream);
+}
+
 void CudaContexts::close(CudaContext& context) {
   {
     // A driver that is shutting down answers each call with an error, and that is fine.
     const ContextScope scope(api_, context);
     if (!scope.status().ok()) return;
-    for (auto& direction : context.lanes) {
-      for (auto& lane : direction) {
-        if (lane->unfinished > 0) api_.cuStreamSynchronize(lane->stream);
-        api_.cuStreamDestroy_v2(lane->stream);
-      }
-    }
+    settle(context);
+    for (auto& direction : context.lanes)
+      for (auto& lane : direction) api_.cuStreamDestroy_v2(lane->stream);
     if (context.queue != nullptr) api_.cuStreamDestroy_v2(context.queue);
     if (context.module != nullptr) api_.cuModuleUnload(context.module);
     if (context.witness != 0) api_.cuMemFree_v2(context.witness);

@@ -94,12 +94,15 @@ class CudaContexts {
   int ordinal_of(const std::array<std::byte, 16>& uuid) const;
   // Of the device at that position; zeros if it has none.
   std::array<std::byte, 16> uuid(int ordinal) const;
+  // At the end: waits for the copies under way in all of them, which may write to host memory that is page-locked no longer after that.
+  void settle();
   // Some context already in use, or the caller's current one; null if there is neither. Never makes one.
   CudaContext* any();
 
  private:
   CudaContext* add(CUcontext handle, int device, bool primary);
   bool is_primary(CUcontext handle, int ordinal);
+  void settle(CudaContext& context) const;
   void close(CudaContext& context);
   void leave_witness(CudaContext& context) const;
 

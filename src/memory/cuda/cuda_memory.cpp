@@ -14,7 +14,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       kernels_(api_),
       run_lists_(run_list_calls()),
       workers_(api_, contexts_, kernels_),
-      tickets_(api_),
+      tickets_(api_, sights_),
       links_(api_, contexts_),
       facts_(api_),
       lending_(api_, contexts_, links_, facts_),
@@ -33,7 +33,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
 }
 
 // Channels ended with the world. What is held goes back while there are tickets.
-CudaKind::~CudaKind() { refused_rows_.clear(), run_lists_.let_go(true), quiet_.finish(); }
+CudaKind::~CudaKind() { refused_rows_.clear(), run_lists_.let_go(true), quiet_.finish(), contexts_.settle(); }
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
@@ -294,19 +294,24 @@ bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, 
              : windows_.copy_out(context, memory, from.object + from.offset.value, to.address(), to.size);
 }
 
-// Null: the driver, or what these bytes are, do not allow it, and nothing was done.
+// Null: the driver, or what these bytes are, do not allow it, and they are to be copied; what of them was written is over.
 std::optional<Ticket> CudaKind::copy_as_values(CudaContext& context, const Piece& to, const Piece& from) {
-  if (!sights_.writes(to)) return std::nullopt;
+  if (!sights_.writes(context.device, to)) return std::nullopt;
+  const auto page = pins_.reached(context, sights_.page());
+  const auto word = page ? sights_.take_word() : std::nullopt;
+  if (!word) return std::nullopt;
   const Range range("isthmus: cuda values");
   const ContextScope scope(api_, context);
-  if (!scope.status().ok()) return std::nullopt;
-  Result<Route> route = plan(context, CopyDirection::into_device, Ticket{});
-  if (!route.ok()) return std::nullopt;
+  Result<Route> route =
+      scope.status().ok() ? plan(context, CopyDirection::into_device, Ticket{}) : Result<Route>{scope.status()};
+  if (!route.ok()) {
+    sights_.give_back(*word);
+    return std::nullopt;
+  }
   CudaTicket& ticket = *route->ticket;
-  const std::span<const std::byte> word = sights_.word(ticket.index);
-  const auto there = word.empty() ? std::nullopt : pins_.reached(context, word);
+  ticket.word = word;
   CudaSight sight;
-  if (there && sights_.write(route->stream, to, from.address(), ticket.index, *there, sight) == CUDA_SUCCESS &&
+  if (sights_.write(context.device, route->stream, to, from.address(), *word, *page, sight) == CUDA_SUCCESS &&
       leave(*route, true) == CUDA_SUCCESS) {
     ticket.sight = sight;
     workers_.wake(context, to.size);
@@ -325,7 +330,7 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
   Result<Route> route = plan(context, direction, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
-  const CudaSight sight = direction == CopyDirection::out_of_device ? sights_.expect(to) : CudaSight{};
+  const CudaSight sight = direction == CopyDirection::out_of_device ? sights_.expect(to, from) : CudaSight{};
   const Status started = start(*route, to, from);
   if (started.ok()) {
     route->ticket->sight = sight;

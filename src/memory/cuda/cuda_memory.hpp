@@ -294,7 +294,7 @@ class CudaKind : public MemoryKind,
   Ticket under_way(CudaTicket& ticket, std::uint64_t id);
   CUresult ask(CudaTicket& ticket);
   CUresult look_for(CudaTicket& ticket);
-  CUresult ask_event(const CudaTicket& ticket) const;
+  CUresult ask_event(const CudaRecord& ticket) const;
   // Waits for the copy of a ticket whose query failed.
   void settle(const CudaTicket& ticket) const;
   CUresult ask_queue(CudaTicket& ticket);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+
+#include "base/log.hpp"
 
 namespace ist {
 namespace {
@@ -34,9 +37,13 @@ bool CudaSight::came() {
   return true;
 }
 
-CudaSight CudaSights::expect(const Piece& to) {
-  if (!to.own || to.size > kMostSeen || to.size == Bytes{} || reinterpret_cast<std::uintptr_t>(to.address()) % kUnit != 0)
-    return {};
+CudaSights::CudaSights(const CudaApi& api) : api_(api) {
+  for (std::size_t word = words_.size(); word > 0; --word) free_.push_back(static_cast<std::uint16_t>(word - 1));
+}
+
+CudaSight CudaSights::expect(const Piece& to, const Piece& from) {
+  const auto is_apart = [](const Piece& piece) { return (piece.object + piece.offset.value) % kUnit != 0; };
+  if (!to.own || to.size > kMostSeen || to.size == Bytes{} || is_apart(to) || is_apart(from)) return {};
   // Other bytes each time: what came there last is likely to come again.
   const std::uint64_t unlikely = unlikely_.fetch_add(0xd1342543de82ef95, std::memory_order_relaxed);
   for (std::size_t i = 0; i < to.size.value; i += kUnit)
@@ -44,20 +51,28 @@ CudaSight CudaSights::expect(const Piece& to) {
   return {to.address(), to.size.value, unlikely};
 }
 
-bool CudaSights::writes(const Piece& to) const {
+bool CudaSights::writes(int device, const Piece& to) const {
   constexpr std::uint64_t kWord = sizeof(cuuint32_t);
   return to.size <= kMostInValues && to.size > Bytes{} && to.size.value % kWord == 0 &&
-         (to.object + to.offset.value) % kWord == 0 && api_.cuStreamBatchMemOp_v2 != nullptr &&
-         !refused_.load(std::memory_order_relaxed);
+         (to.object + to.offset.value) % kWord == 0 && api_.cuStreamBatchMemOp_v2 != nullptr && device >= 0 &&
+         device < kDevices && refused_[static_cast<std::size_t>(device)].load(std::memory_order_relaxed) < kMostRefused;
 }
 
-std::span<const std::byte> CudaSights::word(std::uint32_t ticket) const {
-  if (ticket >= words_.size()) return {};
-  return std::as_bytes(std::span{words_}.subspan(ticket, 1));
+std::optional<std::uint16_t> CudaSights::take_word() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return std::nullopt;
+  const std::uint16_t word = free_.back();
+  free_.pop_back();
+  return word;
 }
 
-CUresult CudaSights::write(CUstream stream, const Piece& to, const std::byte* from, std::uint32_t ticket, CUdeviceptr there,
-                           CudaSight& sight) {
+void CudaSights::give_back(std::uint16_t word) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(word);
+}
+
+CUresult CudaSights::write(int device, CUstream stream, const Piece& to, const std::byte* from, std::uint16_t word,
+                           CUdeviceptr page, CudaSight& sight) {
   std::array<CUstreamBatchMemOpParams, kMostInValues.value / sizeof(cuuint32_t) + 1> values{};
   unsigned count = 0;
   const auto add = [&](CUdeviceptr at, std::uint64_t value, std::size_t bytes) {
@@ -79,14 +94,23 @@ CUresult CudaSights::write(CUstream stream, const Piece& to, const std::byte* fr
     add(place + done, value, bytes);
     done += bytes;
   }
-  const auto* const word = reinterpret_cast<const std::byte*>(&words_[ticket]);
-  const std::uint64_t before = unit_at(word, kUnit);
-  add(there, before + 1, kUnit);
+  const auto* const at = reinterpret_cast<const std::byte*>(&words_[word]);
+  const std::uint64_t before = unit_at(at, kUnit);
+  add(page + word * kUnit, before + 1, kUnit);
   const CUresult result = api_.cuStreamBatchMemOp_v2(stream, count, values.data(), 0);
-  if (result == CUDA_SUCCESS)
-    sight = {word, kUnit, before};
-  else
-    refused_.store(true, std::memory_order_relaxed);
+  std::atomic<std::uint8_t>& refused = refused_[static_cast<std::size_t>(device)];
+  if (result == CUDA_SUCCESS) {
+    sight = {at, kUnit, before, true};
+    refused.store(0, std::memory_order_relaxed);
+    return result;
+  }
+  // The driver does not say that it takes all of them or none.
+  api_.cuStreamSynchronize(stream);
+  const int times = result == CUDA_ERROR_NOT_SUPPORTED ? kMostRefused : refused.load(std::memory_order_relaxed) + 1;
+  refused.store(static_cast<std::uint8_t>(std::min<int>(times, kMostRefused)), std::memory_order_relaxed);
+  if (times >= kMostRefused)
+    log::once(log::Level::info, "few bytes into cuda device " + std::to_string(device) +
+                                    " are copied: " + cuda_error(api_, result, "cuStreamBatchMemOp").text());
   return result;
 }
 

@@ -1,6 +1,6 @@
 // What shows that a copy is over sooner than its event: memory of the host's, which it writes last.
 //
-// Who calls this : cuda_memory.cpp.
+// Who calls this : cuda_memory.cpp and cuda_asking.cpp; tickets hold a sight each.
 // Threads        : a sight is used by whoever holds its ticket; the rest by any.
 // Ownership      : owns a page of words, which is page-locked with the library's other memory.
 // Errors         : the driver's results. A sight never lies: where it says nothing the event is asked.
@@ -8,18 +8,23 @@
 // An event of a copy is answered with yes about 2 us after its bytes are there, and that answer takes 1.5 us of the processor (H200, driver 580.159.04,
 // 2026-11-29, tools/peers/small_copies.cu, us: 8 B out of a device 6.3 by the event, 4.3 by the bytes; 1 KiB 6.5 and 4.7; 4 KiB 6.6 and 6.0).
 // So the place where bytes come is filled before with what none of them is likely to be, and they are there when no 8 of them are what they
-// were: those that lie on a multiple of 8 come at once. Bytes that are by chance what stood there are told of by the event.
+// were. 8 bytes that begin on a multiple of 8 at both ends come at once, as flags beside data do that kernels store (NCCL's LL128 and the channels here rely on as
+// much): they lie in one sector of the device and one line of the host. Of copies before this one nothing is known: writes over the bus may overtake each other.
 //
 // Few bytes into a device are values that the stream writes itself, and a word in page-locked memory after them: 8 B 4.7 us, 16 B 5.4, 24 B 5.8, where a
 // copy and its event take 5.5 to 6.2; and where processes share a device neither values nor word wait for a turn (cuda_turns.hpp; 5 to 6 us where
-// two rows take 8 to 9). The word comes behind the values, since a written value comes behind what the stream did before.
+// two rows take 8 to 9). A value is written behind a fence for all that the stream did before, so that the word tells of that, too.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "memory/cuda/cuda_api.hpp"
 #include "memory/piece.hpp"
@@ -29,21 +34,28 @@ namespace ist {
 // Empty: nothing shows it but the event.
 class CudaSight {
  public:
+  using Clock = std::chrono::steady_clock;
+  // After so long the event is asked, too, at each look: by then it is answered with yes, should the bytes be what stood there; and there may be work
+  // before the copy, or none will come.
+  static constexpr std::chrono::microseconds kPatience{8};
+
   CudaSight() = default;
-  // `bytes` from `at` on, each 8 of which are `before`, and of what is left as many of its first bytes.
-  CudaSight(const std::byte* at, std::size_t bytes, std::uint64_t before) : at_(at), bytes_(bytes), before_(before) {}
+  // `bytes` from `at` on, each 8 of which are `before`, and of what is left as many of its first bytes. is_word: what comes there comes after all that was put
+  // into the stream before.
+  CudaSight(const std::byte* at, std::size_t bytes, std::uint64_t before, bool is_word = false)
+      : at_(at), bytes_(bytes), before_(before), begun_(Clock::now()), is_word_(is_word) {}
   bool empty() const { return at_ == nullptr; }
+  bool is_word() const { return is_word_; }
   // Are all of them there? If so, what they are may be read.
   bool came();
-  // Is it time to ask the event, too? It may be that bytes are what stood there, or that nothing will come.
-  bool should_ask() { return ++looks_ % kAskEvery == 0; }
+  bool should_ask() const { return Clock::now() - begun_ > kPatience; }
 
  private:
-  static constexpr unsigned kAskEvery = 64;
   const std::byte* at_ = nullptr;
   std::size_t bytes_ = 0;
   std::uint64_t before_ = 0;
-  unsigned looks_ = 0;
+  Clock::time_point begun_{};
+  bool is_word_ = false;
 };
 
 class CudaSights {
@@ -56,25 +68,31 @@ class CudaSights {
   // What the first copy's place is filled with, in every process: of that, too, a copy has to come to its end.
   static constexpr std::uint64_t kFirstFilling = 0x9e3779b97f4a7c15;
 
-  explicit CudaSights(const CudaApi& api) : api_(api) {}
+  explicit CudaSights(const CudaApi& api);
   CudaSights(const CudaSights&) = delete;
   CudaSights& operator=(const CudaSights&) = delete;
 
   // Fills what a copy is about to write with something else, if that is memory of our own. Empty where that cannot be looked for.
-  CudaSight expect(const Piece& to);
-  // Can these bytes be values?
-  bool writes(const Piece& to) const;
-  // The page, to be page-locked, and the word of the ticket with that number; empty: it has none.
+  CudaSight expect(const Piece& to, const Piece& from);
+  // Can these bytes be values, on that device? No longer where the driver said that it has none, or refused them several times in a row.
+  bool writes(int device, const Piece& to) const;
+  // The page, to be page-locked.
   std::span<std::byte> page() { return std::as_writable_bytes(std::span{words_}); }
-  std::span<const std::byte> word(std::uint32_t ticket) const;
-  // Puts values and word, which the device finds at `there`, into the stream. Not CUDA_SUCCESS: nothing was put in, and nothing will be again.
-  CUresult write(CUstream stream, const Piece& to, const std::byte* from, std::uint32_t ticket, CUdeviceptr there,
+  // A word that nobody has, until it is given back; none: all are taken.
+  std::optional<std::uint16_t> take_word();
+  void give_back(std::uint16_t word);
+  // Puts values and the word into the stream of that device, which finds the page at `page`. Not CUDA_SUCCESS: what of them was put in is over.
+  CUresult write(int device, CUstream stream, const Piece& to, const std::byte* from, std::uint16_t word, CUdeviceptr page,
                  CudaSight& sight);
 
  private:
   const CudaApi& api_;
   std::atomic<std::uint64_t> unlikely_{kFirstFilling};
-  std::atomic<bool> refused_{false};
+  static constexpr int kDevices = 64;
+  static constexpr std::uint8_t kMostRefused = 3;  // in a row
+  std::array<std::atomic<std::uint8_t>, kDevices> refused_{};
+  std::mutex mutex_;
+  std::vector<std::uint16_t> free_;  // words
   alignas(4096) std::array<std::uint64_t, 512> words_{};
 };
 

@@ -1,6 +1,7 @@
 #include "memory/cuda/cuda_tickets.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ist {
 namespace {
@@ -76,23 +77,23 @@ CudaTickets::Known CudaTickets::known(const CudaTicket& ticket) {
 }
 
 // Somebody may finish that one meanwhile, and its event may be recorded anew: an answer that it is over is true of it all the same.
-std::optional<CudaTicket> CudaTickets::last_behind(const CudaTicket& ticket) {
+std::optional<CudaRecord> CudaTickets::last_behind(const CudaTicket& ticket) {
   if (ticket.lane == nullptr || ticket.number == 0) return std::nullopt;
   const CudaLane& lane = *ticket.lane;
   if (lane.unfinished < kWorthALeap || lane.last == nullptr || lane.last->lane != &lane) return std::nullopt;
   if (ticket.number > lane.last->begun_after || lane.last->number == 0) return std::nullopt;
   if (CudaLane::Clock::now() - lane.leapt < kBelieved) return std::nullopt;
-  return *lane.last;
+  return CudaRecord{*lane.last};
 }
 
-void CudaTickets::is_over(const CudaTicket& ticket) {
+void CudaTickets::is_over(const CudaRecord& ticket) {
   if (ticket.lane == nullptr || ticket.number == 0) return;
   CudaLane& lane = *ticket.lane;
   lane.passed = std::max(lane.passed, ticket.begun_after);
   if (lane.blocked <= ticket.number) lane.blocked = 0;
 }
 
-void CudaTickets::is_not_over(const CudaTicket& ticket) {
+void CudaTickets::is_not_over(const CudaRecord& ticket) {
   if (ticket.lane == nullptr || ticket.number == 0) return;
   CudaLane& lane = *ticket.lane;
   const auto now = CudaLane::Clock::now();
@@ -103,12 +104,13 @@ void CudaTickets::is_not_over(const CudaTicket& ticket) {
   lane.asked = now;
 }
 
-CUresult CudaTickets::ask(const CudaTicket& ticket) const {
+CUresult CudaTickets::ask(const CudaRecord& ticket) const {
   if (!lives(api_, *ticket.context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return api_.cuEventQuery(ticket.event);
 }
 
 void CudaTickets::recycle(CudaTicket& ticket) {
+  if (ticket.word) sights_.give_back(*std::exchange(ticket.word, std::nullopt));
   if (ticket.lane != nullptr) --ticket.lane->unfinished;
   ticket.lane = nullptr;
   ticket.state = CudaTicket::State::spare;

@@ -15,34 +15,39 @@
 
 namespace ist {
 
-struct CudaTicket {
+// What is asked after, and told of the lane.
+struct CudaRecord {
+  CUevent event = nullptr;
+  CudaContext* context = nullptr;
+  CudaLane* lane = nullptr;  // null: work of the user's, not ours
+  // In its lane: how many copies were recorded when this one was begun, and its own number once it is recorded, else 0.
+  std::uint64_t begun_after = 0;
+  std::uint64_t number = 0;
+};
+
+struct CudaTicket : CudaRecord {
   enum class State : std::uint8_t {
     spare,   // the event is free
     live,    // somebody holds the id
     dropped  // nobody does, but the work may still run
   };
-  CUevent event = nullptr;
-  CudaContext* context = nullptr;
-  CudaLane* lane = nullptr;  // null: work of the user's, not ours
   std::uint32_t index = 0;
   std::uint32_t generation = 0;  // grows with each use, so that an old id finds nothing
   State state = State::spare;
   // Of work in the user's queue that nobody has asked about, nor recorded the event for: that is yet to be done.
   bool unasked = false;
-  // In its lane: how many copies were recorded when this one was begun, and its own number once it is recorded, else 0.
-  std::uint64_t begun_after = 0;
-  std::uint64_t number = 0;
   // A copy of ours that went into the user's queue.
   bool queued = false;
-  CUstream queue = nullptr;  // of the last two
-  CudaSight sight;           // of a copy; for who holds the id
+  CUstream queue = nullptr;           // of the last two
+  CudaSight sight;                    // of a copy; for who holds the id
+  std::optional<std::uint16_t> word;  // that it has for that
 
   std::uint64_t id() const { return (std::uint64_t{generation} << 32) | index; }
 };
 
 class CudaTickets {
  public:
-  explicit CudaTickets(const CudaApi& api) : api_(api) {}
+  CudaTickets(const CudaApi& api, CudaSights& sights) : api_(api), sights_(sights) {}
   ~CudaTickets();
   CudaTickets(const CudaTickets&) = delete;
   CudaTickets& operator=(const CudaTickets&) = delete;
@@ -59,12 +64,12 @@ class CudaTickets {
   static Known known(const CudaTicket& ticket);
   // A copy of the one that is worth asking after instead, if there is one: it was recorded last, so that with it nearly all others of
   // the lane are over.
-  static std::optional<CudaTicket> last_behind(const CudaTicket& ticket);
+  static std::optional<CudaRecord> last_behind(const CudaTicket& ticket);
   // The driver's answers.
-  static void is_over(const CudaTicket& ticket);
-  static void is_not_over(const CudaTicket& ticket);
+  static void is_over(const CudaRecord& ticket);
+  static void is_not_over(const CudaRecord& ticket);
   // Has its work happened? May be asked of a live ticket without the lock.
-  CUresult ask(const CudaTicket& ticket) const;
+  CUresult ask(const CudaRecord& ticket) const;
   // The work is known to have finished (or the event was never recorded): the event is free again.
   void recycle(CudaTicket& ticket);
   // Nobody waits any more; the event is free again once it has happened.
@@ -81,6 +86,7 @@ class CudaTickets {
   void sweep();
 
   const CudaApi& api_;
+  CudaSights& sights_;
   std::deque<CudaTicket> table_;  // addresses stay
   std::vector<CudaTicket*> dropped_;
 };
