@@ -43,7 +43,7 @@ TEST(Turns, MessagesOfEverySizeArriveWholeAtOddPlacesToo) {
       const auto sent = random_bytes(bytes, ++seed);
       const auto count = static_cast<std::int64_t>(bytes);
       memory.fill(around(rank() == 0 ? sent : std::vector<unsigned char>{}, offset));
-      const std::uint64_t before = count_of("cuMemcpy3DAsync_v2");
+      const std::uint64_t before = count_of("cuMemcpy3DAsync_v2"), written = count_of("cuStreamBatchMemOp_v2");
       if (rank() == 0) {
         IST_OK_OR_FAIL(ist_send(memory.get(offset), count, IST_BYTE, 1, 3, comm()));
       } else {
@@ -52,8 +52,11 @@ TEST(Turns, MessagesOfEverySizeArriveWholeAtOddPlacesToo) {
       }
       const std::uint64_t rows = count_of("cuMemcpy3DAsync_v2") - before;
       if (!counts()) continue;
+      // Few bytes are values, which wait for no turn.
+      const bool few = bytes > 0 && bytes <= 24 && bytes % 4 == 0 && offset % 4 == 0;
+      EXPECT_EQ(rank() == 1 && few ? 1 : 0, count_of("cuStreamBatchMemOp_v2") - written) << bytes;
       // Of an odd number the last two bytes go once more. What is longer than a slot of the ring goes in several.
-      if (rank() == 0 || !shared() || bytes < 2) {
+      if (rank() == 0 || !shared() || bytes < 2 || few) {
         EXPECT_EQ(0, rows) << bytes;
       } else if (bytes < 65536) {
         EXPECT_EQ(1 + bytes % 2, rows) << bytes;
