@@ -10,9 +10,6 @@
 namespace ist::test {
 namespace {
 
-constexpr unsigned char kPoison = 0xa5;
-constexpr std::uint64_t kAround = 64;
-
 TEST(CudaSight, sees_bytes_only_when_none_of_their_eights_is_what_it_was) {
   constexpr std::uint64_t kBefore = 0x1122334455667788;
   for (const std::size_t size : {1U, 3U, 7U, 8U, 9U, 15U, 16U, 63U, 64U, 65U}) {
@@ -39,6 +36,8 @@ TEST(CudaSight, is_asked_after_where_nothing_comes_for_long) {
 
 class CudaSightsOfCopies : public CudaCopyTest {
  protected:
+  static constexpr unsigned char kPoison = 0xa5;
+  static constexpr std::uint64_t kAround = 64;
   void SetUp() override {
     CudaTest::SetUp();
     if (!IsSkipped()) take_memory();
