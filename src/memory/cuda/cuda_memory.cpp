@@ -300,7 +300,7 @@ std::optional<Ticket> CudaKind::copy_as_values(CudaContext& context, const Piece
   const auto page = pins_.reached(context, sights_.page());
   const auto word = page ? sights_.take_word() : std::nullopt;
   if (!word) return std::nullopt;
-  const Range range("isthmus: cuda values");
+  const Range range("isthmus: cuda copy");
   const ContextScope scope(api_, context);
   Result<Route> route =
       scope.status().ok() ? plan(context, CopyDirection::into_device, Ticket{}) : Result<Route>{scope.status()};
