@@ -56,7 +56,7 @@ bool tell_way(Plan& plan, ChosenCall call, const RootedParts& parts) {
 void plan_gather(Plan& plan, const RootedParts& parts) {
   if (tell_way(plan, ChosenCall::gather, parts)) return shared_gather(plan, parts, layout_of(plan, parts));
   const bool is_root = plan.rank() == parts.root;
-  plan.walk_longer(is_root ? parts.layout.largest() : parts.own.size);
+  plan.walk_longer(is_root ? parts.layout.largest() : parts.own.size, true);
   if (!is_root) {
     plan.send(parts.own, parts.root, 0, {});
     return;

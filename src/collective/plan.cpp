@@ -45,7 +45,7 @@ void Plan::walk(Bytes bytes) {
   if (may_walk_ && !schedule_ && bytes <= most) walk_.emplace(comm_, combiner_, number_);
 }
 
-void Plan::walk_longer(Bytes bytes) {
+void Plan::walk_longer(Bytes bytes, bool to_busy) {
   walk(bytes);
   if (walk_ || !may_walk_ || schedule_) return;
   const EngineParts& parts = comm_.engine().parts();
@@ -54,7 +54,7 @@ void Plan::walk_longer(Bytes bytes) {
               slots_up_to(parts.machine, parts.settings));
   if (bytes > smaller(kMostWalked, in_slots)) return;
   walk_.emplace(comm_, combiner_, number_);
-  walk_->is_longer();
+  walk_->is_longer(!to_busy);
 }
 
 void Plan::fail(const Status& why) {

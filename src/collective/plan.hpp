@@ -118,7 +118,8 @@ class Plan {
   void walk(Bytes bytes);
   // The same of up to what goes in slots, where no step needs a send: it may take until its receive for such a message to go. All receives are put in whatever
   // the others do.
-  void walk_longer(Bytes bytes);
+  // to_busy: who receives copies something else first, and a slot takes the message meanwhile, wherever it lies.
+  void walk_longer(Bytes bytes, bool to_busy = false);
   // A block for bytes that do not lie in one piece stays until the call is over; what came into one that `unpacks`, one at most, is
   // unpacked then, if all went well.
   void keep(std::unique_ptr<LaidOut> laid) { laid_.push_back(std::move(laid)); }

@@ -37,7 +37,8 @@ Walk::Step Walk::send(const Piece& from, Rank to, std::int32_t tag, std::initial
   const auto sent = [&]() -> Result<OperationId> {
     const std::lock_guard lock(engine.lock());
     if (!status_.ok()) return engine.start_giving_up(to, tag, scope, {status_.code(), about_}, &done);
-    done = engine.send_at_once<false>(from.address(), from.size, to, tag, scope.context, true);
+    done = !(shows_ && engine.lies_in_heap(from)) &&
+           engine.send_at_once<false>(from.address(), from.size, to, tag, scope.context, true);
     return done ? OperationId{} : engine.start_send(from, to, tag, scope, &done);
   }();
   if (!sent.ok()) give_up(sent.status(), sent.status().code() == IST_ERR_PEER_LEFT ? to : engine.rank());

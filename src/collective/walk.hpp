@@ -47,7 +47,11 @@ class Walk {
   std::byte* room(Bytes bytes);
   // Than what is eager: no step needs a send, and where several messages come all of their receives are started before the first is waited for, since
   // what comes without one is copied once more.
-  void is_longer() { longer_ = true; }
+  // shows: what lies in memory that the others see they copy from there, and it goes into no slot.
+  void is_longer(bool shows) {
+    longer_ = true;
+    shows_ = shows;
+  }
   void keep(PinnedPool::Block block) { blocks_.push_back(std::move(block)); }
   void fail(const Status& why) { give_up(why, comm_.engine().rank()); }
   // Ends what is left, and tells how the call ended.
@@ -101,6 +105,7 @@ class Walk {
   std::uint64_t call_;
   bool asks_;
   bool longer_ = false;
+  bool shows_ = false;
   bool ending_ = false;
   Status status_;
   Rank about_;

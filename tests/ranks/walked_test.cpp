@@ -128,4 +128,64 @@ TEST_P(Walked, MessagesThatNobodyReceivesYetHoldUpNoCall) {
   IST_OK_OR_FAIL(ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE));
 }
 
+// Host memory that the other ranks see, where they have it: what is sent may be copied from there, and until then the call keeps it.
+class Seen {
+ public:
+  explicit Seen(std::size_t bytes) : bytes_(bytes) {
+    EXPECT_EQ(IST_OK, ist_memory_alloc(world(), IST_KIND_HOST, 0, bytes, &buffer_)) << ist_error_text();
+  }
+  ~Seen() { EXPECT_EQ(IST_OK, ist_memory_free(world(), buffer_)) << ist_error_text(); }
+  Seen(const Seen&) = delete;
+  Seen& operator=(const Seen&) = delete;
+  ist_buffer get() const { return buffer_; }
+  void fill(const Bytes& bytes) const {
+    IST_OK_OR_FAIL(ist_memory_copy(world(), buffer_, ist_host(bytes.data()), bytes.size()));
+  }
+  Bytes read() const {
+    Bytes bytes(bytes_);
+    EXPECT_EQ(IST_OK, ist_memory_copy(world(), ist_host(bytes.data()), buffer_, bytes_)) << ist_error_text();
+    return bytes;
+  }
+
+ private:
+  std::size_t bytes_;
+  ist_buffer buffer_{};
+};
+
+TEST_P(Walked, OutOfMemoryThatTheOthersSee) {
+  const Member here{comm()};
+  const std::size_t bytes = GetParam();
+  const auto count = static_cast<std::int64_t>(bytes);
+  const auto ranks = static_cast<std::size_t>(here.size);
+  const Seen out{bytes * ranks}, in{bytes * ranks}, part{bytes};
+  const Bytes poison(bytes * ranks, 0xee);
+  for (int call = 0; call < 20; ++call) {
+    const int root = call % here.size;
+    nap_sometimes(here, call);
+    out.fill(from_one(here.rank, here, bytes, call));
+    in.fill(poison);
+    IST_OK_OR_FAIL(ist_alltoall(out.get(), in.get(), count, IST_BYTE, here.comm));
+    out.fill(poison);  // it is this rank's again
+    EXPECT_EQ(-1, first_difference(to_one(here.rank, here, bytes, call), in.read())) << "alltoall " << call;
+    part.fill(bytes_of(here.rank, 0, bytes, call));
+    IST_OK_OR_FAIL(ist_allgather(part.get(), count, in.get(), count, IST_BYTE, here.comm));
+    part.fill(Bytes(bytes, 0xee));
+    EXPECT_EQ(-1, first_difference(to_one(0, here, bytes, call), in.read())) << "allgather " << call;
+    if (here.rank == root) out.fill(from_one(root, here, bytes, call));
+    IST_OK_OR_FAIL(ist_scatter(out.get(), count, part.get(), count, IST_BYTE, root, here.comm));
+    out.fill(poison);
+    EXPECT_EQ(-1, first_difference(bytes_of(root, here.rank, bytes, call), part.read())) << "scatter " << call;
+    part.fill(here.rank == root ? bytes_of(root, 1, bytes, call) : Bytes(bytes, 0xee));
+    IST_OK_OR_FAIL(ist_bcast(part.get(), count, IST_BYTE, root, here.comm));
+    EXPECT_EQ(-1, first_difference(bytes_of(root, 1, bytes, call), part.read())) << "bcast " << call;
+    part.fill(bytes_of(here.rank, root, bytes, call));
+    in.fill(poison);
+    IST_OK_OR_FAIL(ist_gather(part.get(), count, in.get(), count, IST_BYTE, root, here.comm));
+    part.fill(Bytes(bytes, 0xee));
+    if (here.rank == root) {
+      EXPECT_EQ(-1, first_difference(to_one(root, here, bytes, call), in.read())) << "gather " << call;
+    }
+  }
+}
+
 }  // namespace
