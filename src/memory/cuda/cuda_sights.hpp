@@ -8,8 +8,9 @@
 // An event of a copy is answered with yes about 2 us after its bytes are there, and that answer takes 1.5 us of the processor (H200, driver 580.159.04,
 // 2026-11-29, tools/peers/small_copies.cu, us: 8 B out of a device 6.3 by the event, 4.3 by the bytes; 1 KiB 6.5 and 4.7; 4 KiB 6.6 and 6.0).
 // So the place where bytes come is filled before with what none of them is likely to be, and they are there when no 8 of them are what they
-// were. 8 bytes that begin on a multiple of 8 at both ends come at once, as flags beside data do that kernels store (NCCL's LL128 and the channels here rely on as
-// much): they lie in one sector of the device and one line of the host. Of copies before this one nothing is known: writes over the bus may overtake each other.
+// were. 8 bytes that begin on a multiple of 8 at both ends lie in one sector of the device and one line of the host, and are taken to come at once. No vendor
+// writes that of copies; of 8 bytes that a kernel stores NCCL's LL and the channels here rely on it. Of copies before this one nothing is known: writes over the bus may
+// overtake each other.
 //
 // Few bytes into a device are values that the stream writes itself, and a word in page-locked memory after them: 8 B 4.7 us, 16 B 5.4, 24 B 5.8, where a
 // copy and its event take 5.5 to 6.2; and where processes share a device neither values nor word wait for a turn (cuda_turns.hpp; 5 to 6 us where
