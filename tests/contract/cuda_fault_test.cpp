@@ -90,15 +90,6 @@ TEST_F(CudaFault, any_call_may_fail_at_any_time_and_its_name_comes_out) {
   EXPECT_EQ(fake_count("streams"), 1) << "the user's own";
 }
 
-// Opens the gate in a while, and notes before that it does.
-std::thread open_later(Gate& gate, std::atomic<bool>& opened) {
-  return std::thread{[&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    opened = true;
-    gate.open();
-  }};
-}
-
 // Whoever hears the error may free both pieces.
 TEST_F(CudaFault, a_copy_whose_event_is_refused_is_over_when_the_error_comes) {
   NEEDS_FAKE("refuse an event");

@@ -192,6 +192,32 @@ TEST_F(CudaSightsOfCopies, bytes_that_do_not_lie_alike_wait_for_the_event) {
   EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes()));
 }
 
+// By then the copy is over, too.
+TEST_F(CudaSightsOfCopies, what_does_not_come_and_cannot_be_asked_after_is_an_error) {
+  NEEDS_FAKE("refuse a question");
+  CUstream stream = make_stream(primary());
+  for (const bool into_device : {false, true}) {
+    Piece there = device(0, 8);
+    there.queue = reinterpret_cast<std::uint64_t>(stream);
+    const auto value = static_cast<unsigned char>(into_device ? 3 : 4);
+    std::fill_n(bytes(), 8, value);
+    Gate gate;
+    fill_behind(gate, stream, there.object, 8, into_device ? 8 : value);
+    Ticket before = must(kind->streams()->ready(there));
+    Ticket copied = must(into_device ? kind->copy(there, host(0, 8), before) : kind->copy(own(64, 8), there, before));
+    std::atomic<bool> opened{false};
+    std::thread opener = open_later(gate, opened);
+    fake_fail("cuEventQuery", 0, CUDA_ERROR_UNKNOWN);
+    const Status status = finish(copied);
+    EXPECT_TRUE(opened) << "the copy still waits for the work before it";
+    EXPECT_EQ(status.code(), IST_ERR_DEVICE) << into_device;
+    EXPECT_NE(status.text().find("cuEventQuery"), std::string::npos) << status.text();
+    opener.join();
+    must(finish(before));
+    EXPECT_EQ(into_device ? fake_bytes(there.object, 8) : Data(bytes() + 64, bytes() + 72), Data(8, value)) << into_device;
+  }
+}
+
 TEST_F(CudaSightsOfCopies, values_whose_event_is_refused_are_copied) {
   NEEDS_FAKE("refuse a call");
   set(Data(8, kPoison), 256);

@@ -104,6 +104,14 @@ void Gate::close(const CudaApi& api, CUstream stream) {
   must(api, api.cuLaunchHostFunc(stream, wait_for_it, new Shared(open_)), "cuLaunchHostFunc");
 }
 
+std::thread open_later(Gate& gate, std::atomic<bool>& opened) {
+  return std::thread{[&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    opened = true;
+    gate.open();
+  }};
+}
+
 void CudaTest::fill_behind(Gate& gate, CUstream stream, std::uint64_t address, std::uint64_t size, unsigned char value) {
   gate.close(api, stream);
   must(api, api.cuMemsetD8Async(address, value, size, stream), "cuMemsetD8Async");

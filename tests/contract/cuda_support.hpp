@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "memory/cuda/cuda_kind.hpp"
 #include "memory/cuda/cuda_memory.hpp"
@@ -70,6 +71,9 @@ class Gate {
  private:
   std::shared_ptr<std::atomic<bool>> open_;
 };
+
+// Opens the gate in a while, and notes before that it does.
+std::thread open_later(Gate& gate, std::atomic<bool>& opened);
 
 class CudaTest : public testing::Test {
  protected:
