@@ -190,7 +190,9 @@ Row check_row() {
       "1: before each collective call the ranks tell each other which it is, and its root, operation, type and "
       "count, where they differ it is an error on all of them; and of a message whose types are not those of its receive, "
       "the receive is "
-      "one; on every rank if any has it");
+      "one; on every rank if any has it. And of each short copy out of a CUDA device the driver is asked, too, and the "
+      "bytes "
+      "compared with those that were seen before");
 }
 
 Row trace_row() {
@@ -346,22 +348,6 @@ Status read_words(Settings& settings, std::string_view words) {
 }
 
 }  // namespace
-
-std::string kind_names() {
-  std::string names;
-  for (const std::string_view name : kKindNames) names += (names.empty() ? "" : ", ") + std::string{name};
-  return names;
-}
-
-bool lists_kinds(std::string_view text) {
-  for (;;) {
-    const auto comma = text.find(',');
-    const auto word = text.substr(0, comma);
-    if (word != "all" && std::find(kKindNames.begin(), kKindNames.end(), word) == kKindNames.end()) return false;
-    if (comma == std::string_view::npos) return true;
-    text.remove_prefix(comma + 1);
-  }
-}
 
 int Settings::copy_helpers(int processors) const {
   const auto given = read_count(copy_threads);

@@ -7,21 +7,16 @@
 //                  and what was expected. A variable that begins as ours do and is in no table is a warning; such a word is an error.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/kind_names.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
 
 namespace ist {
-
-// Names of the kinds of memory, by their number in ist_kind less one: what ISTHMUS_KINDS takes and every list shows.
-inline constexpr std::array<std::string_view, 3> kKindNames{"host", "cuda", "opencl"};
-std::string kind_names();                 // "host, cuda, opencl"
-bool lists_kinds(std::string_view text);  // "all", or such names between commas
 
 constexpr std::uint64_t kMostCells = 4096;
 

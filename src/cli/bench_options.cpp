@@ -33,7 +33,7 @@ void must_be_available(const Kinds& kinds, const Place& place) {
 void must_be_available(const std::vector<Place>& places) {
   const Settings settings = read_settings();
   if (std::all_of(places.begin(), places.end(), [](const Place& place) { return place.word == "host"; })) return;
-  const auto kinds = Kinds::load(settings.kinds, settings.worker);
+  const auto kinds = Kinds::load(settings);
   if (!kinds.ok()) throw Failure(kinds.status());
   for (const Place& place : places) must_be_available(**kinds, place);
 }

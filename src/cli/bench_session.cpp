@@ -87,7 +87,7 @@ void Session::choose_device(Place& place, int local_rank) const {
 }
 
 void Session::take_memory(const Settings& settings) {
-  auto kinds = Kinds::load(settings.kinds, settings.worker);
+  auto kinds = Kinds::load(settings);
   if (!kinds.ok()) throw Failure(kinds.status());
   kinds_ = std::move(kinds).value();
   Place& place = places_[static_cast<std::size_t>(rank_)];

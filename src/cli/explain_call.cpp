@@ -94,7 +94,7 @@ void add_nccl(Explanation& answer, const CallQuestion& question, const Settings&
   } else if (combines(call) && !nccl_knows(sum)) {
     way.refused = "NCCL cannot add elements of this type";
   } else {
-    const auto kinds = Kinds::load(settings.kinds, settings.worker);
+    const auto kinds = Kinds::load(settings);
     if (!kinds.ok()) throw Failure(kinds.status());
     Nccl nccl{settings, **kinds, shape.ranks};
     nccl.learn(std::vector<std::string>(static_cast<std::size_t>(shape.ranks), nccl.card()));
@@ -174,7 +174,7 @@ Explanation by_ranks(const CallQuestion& question, const Settings& settings, Pro
 
 // Why NCCL has no such call, among ranks that each have this machine's GPUs and this NCCL; and whether there is a GPU for each.
 std::string no_nccl(const CallQuestion& question, const StreamedName& call, const Settings& settings, bool& own_devices) {
-  const auto kinds = Kinds::load(settings.kinds, settings.worker);
+  const auto kinds = Kinds::load(settings);
   if (!kinds.ok()) throw Failure(kinds.status());
   const MemoryKind* const cuda = (*kinds)->find(KindId::cuda);
   own_devices = cuda == nullptr || cuda->devices().size() >= static_cast<std::size_t>(question.ranks);

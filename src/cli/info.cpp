@@ -255,7 +255,7 @@ std::string version_line() { return std::string{"isthmus "} + ist_version() + " 
 
 Json collect_info(bool links) {
   const Settings settings = read_settings();
-  const auto kinds = Kinds::load(settings.kinds, settings.worker);
+  const auto kinds = Kinds::load(settings);
   if (!kinds.ok()) throw Failure(kinds.status());
   const Processors processors = find_processors();
   const auto ways = ways_to_start();

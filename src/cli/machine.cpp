@@ -64,7 +64,7 @@ std::string describe_machine(const Processors& processors, const Kinds& kinds) {
 }
 
 DevicesNamed devices_here(const Settings& settings) {
-  const auto kinds = Kinds::load(settings.kinds, settings.worker);
+  const auto kinds = Kinds::load(settings);
   return kinds.ok() ? devices_of(**kinds) : DevicesNamed{};
 }
 

@@ -10,20 +10,20 @@
 namespace ist {
 namespace {
 
-using MakeKind = Result<std::unique_ptr<MemoryKind>> (*)(bool worker, Bytes shared);
+using MakeKind = Result<std::unique_ptr<MemoryKind>> (*)(const KindOptions& options);
 
-Result<std::unique_ptr<MemoryKind>> make_host_kind(bool, Bytes shared) {
-  return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>(shared)};
+Result<std::unique_ptr<MemoryKind>> make_host_kind(const KindOptions& options) {
+  return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>(options.shared)};
 }
 
 #ifndef ISTHMUS_HAVE_CUDA
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind(bool) {
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const KindOptions&) {
   return Status{IST_ERR_KIND, "the CUDA parts were left out of this build; build where nvcc is, with make CUDA=ON"};
 }
 #endif
 
-Result<std::unique_ptr<MemoryKind>> make_cuda(bool worker, Bytes) { return make_cuda_kind(worker); }
-Result<std::unique_ptr<MemoryKind>> make_opencl(bool, Bytes) { return make_opencl_kind(); }
+Result<std::unique_ptr<MemoryKind>> make_cuda(const KindOptions& options) { return make_cuda_kind(options); }
+Result<std::unique_ptr<MemoryKind>> make_opencl(const KindOptions&) { return make_opencl_kind(); }
 
 // In the order of kKindNames. Host comes first, and is always loaded.
 constexpr std::array<MakeKind, kKindNames.size()> kMakeKind{make_host_kind, make_cuda, make_opencl};
@@ -47,7 +47,7 @@ std::string name_of_kind(std::uint32_t kind) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds, bool worker, Bytes shared) {
+Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds, const KindOptions& options) {
   if (!lists_kinds(kinds))
     return Status{IST_ERR_SETTING, "the list of memory kinds \"" + kinds +
                                        "\" cannot be used: expected all, or a comma-separated list of " + kind_names()};
@@ -55,12 +55,16 @@ Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds, bool worker
   for (std::size_t i = 0; i < kKindNames.size(); ++i) {
     const std::string name{kKindNames[i]};
     if (i == 0 || listed(kinds, name))
-      loaded->add(name, kMakeKind[i](worker, shared));
+      loaded->add(name, kMakeKind[i](options));
     else
       loaded->missing_.push_back(
           {name, "left out by the list of kinds \"" + kinds + "\"; add it to ISTHMUS_KINDS, or set that to all"});
   }
   return loaded;
+}
+
+Result<std::unique_ptr<Kinds>> Kinds::load(const Settings& settings, Bytes shared) {
+  return load(settings.kinds, KindOptions{settings.worker, shared, settings.check});
 }
 
 void Kinds::add(std::string_view name, Result<std::unique_ptr<MemoryKind>> made) {

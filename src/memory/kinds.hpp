@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
+#include "memory/kind_options.hpp"
 #include "memory/memory_kind.hpp"
 
 namespace ist {
@@ -24,10 +25,10 @@ class Kinds {
     std::string reason;
   };
 
-  // Loads what `kinds` names ("all", or a comma-separated list such as "host,opencl"; host is always there). `worker`: workers
-  // may be wanted (workers.hpp), which drivers have to be told before they start. `shared`: so much host memory may be allocated where
-  // other ranks copy from.
-  static Result<std::unique_ptr<Kinds>> load(const std::string& kinds, bool worker = false, Bytes shared = Bytes{});
+  // Loads what `kinds` names ("all", or a comma-separated list such as "host,opencl"; host is always there).
+  static Result<std::unique_ptr<Kinds>> load(const std::string& kinds, const KindOptions& options = {});
+  // As the settings want them. `shared`: KindOptions.
+  static Result<std::unique_ptr<Kinds>> load(const Settings& settings, Bytes shared = {});
 
   MemoryKind* find(KindId id) const;  // null if it did not load
   // By a number that a user gave, which may be any; or why there is none.

@@ -131,6 +131,58 @@ TEST_F(CudaSightsOfCopies, what_comes_after_pending_work_is_not_seen_before_it) 
   }
 }
 
+// What a device of no vendor's might do: 8 bytes in two halves.
+TEST_F(CudaSightsOfCopies, bytes_that_come_after_they_were_seen_end_the_trial_and_are_waited_for) {
+  CudaSights sights{api};
+  const Piece from = device(0, 64);
+  std::array<std::uint64_t, 8> words{};
+  const auto see = [&](std::uint64_t value) {
+    CudaSight sight = sights.expect(0, own_host_piece(words.data(), Bytes{sizeof words}), from);
+    if (sight.empty()) return sight;
+    EXPECT_FALSE(sight.came());
+    words.fill(value);
+    EXPECT_TRUE(sight.came());
+    if (sight.on_trial()) sight.note();
+    return sight;
+  };
+  sights.judge(0, see(5));
+  EXPECT_TRUE(see(6).on_trial());
+  for (int i = 0; i < CudaSights::kTrials; ++i) sights.judge(0, see(7));
+  EXPECT_FALSE(see(8).empty());
+  EXPECT_FALSE(see(8).on_trial()) << "once believed";
+  const CudaSight late = sights.expect(1, own_host_piece(words.data(), Bytes{sizeof words}), from);
+  EXPECT_EQ(late.was_right(), std::nullopt) << "never seen: the event was first";
+  CudaSight torn = late;
+  words.fill(9);
+  EXPECT_TRUE(torn.came());
+  torn.note();
+  words[7] = 10;
+  torn.note();
+  EXPECT_EQ(torn.was_right(), false);
+  sights.judge(1, torn);
+  EXPECT_TRUE(sights.expect(1, own_host_piece(words.data(), Bytes{sizeof words}), from).empty());
+  EXPECT_FALSE(see(11).empty()) << "the other device's are seen";
+}
+
+TEST_F(CudaSightsOfCopies, are_all_on_trial_where_that_is_wanted) {
+  for (const bool check : {false, true}) {
+    const std::unique_ptr<MemoryKind> checked = must(make_cuda_kind(api, {.check = check}));
+    std::uint64_t asked = 0;
+    for (int i = 0; i < CudaSights::kTrials + 200; ++i) {
+      const Data data = random_bytes(64);
+      set(data);
+      const std::uint64_t before = calls("cuEventQuery");
+      Ticket out = must(checked->copy(own(0, 64), device(0, 64), {}));
+      must(finish(out));
+      asked += calls("cuEventQuery") > before ? 1 : 0;
+      EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes())) << i;
+    }
+    if (is_fake()) {
+      EXPECT_GE(asked, check ? CudaSights::kTrials + 200U : std::uint64_t{CudaSights::kTrials});
+    }
+  }
+}
+
 TEST_F(CudaSightsOfCopies, few_bytes_into_a_device_are_values_and_nothing_beside_them_changes) {
   for (const std::uint64_t size : std::initializer_list<std::uint64_t>{1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 25, 28, 32}) {
     for (const std::uint64_t at : std::initializer_list<std::uint64_t>{256, 260, 258, 257}) {

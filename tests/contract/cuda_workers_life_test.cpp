@@ -269,7 +269,7 @@ class CudaWorkerLoading : public testing::Test {
 };
 
 TEST_F(CudaWorkerLoading, is_asked_for_eagerly_where_cuda_starts_with_the_library) {
-  const auto kind = must(make_cuda_kind(api, true));
+  const auto kind = must(make_cuda_kind(api, {.worker = true}));
   EXPECT_STREQ("EAGER", std::getenv("CUDA_MODULE_LOADING"));
   EXPECT_STREQ("32", std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
   EXPECT_TRUE(kind->workers()->allow(0, {}).ok());
@@ -283,7 +283,7 @@ TEST_F(CudaWorkerLoading, keeps_what_the_program_said_and_says_nothing_for_progr
   fake_reset();
   ::setenv("CUDA_MODULE_LOADING", "LAZY", 1);
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
-  const auto kind = must(make_cuda_kind(api, true));
+  const auto kind = must(make_cuda_kind(api, {.worker = true}));
   EXPECT_STREQ("LAZY", std::getenv("CUDA_MODULE_LOADING"));
   EXPECT_STREQ("4", std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
   const Status refused = kind->workers()->allow(0, {});
@@ -295,7 +295,7 @@ TEST_F(CudaWorkerLoading, is_refused_where_streams_would_share_its_connection) {
   for (const char* few : {"1", "31", "many"}) {
     fake_reset();
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", few, 1);
-    const auto kind = must(make_cuda_kind(api, true));
+    const auto kind = must(make_cuda_kind(api, {.worker = true}));
     EXPECT_STREQ(few, std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
     const Status refused = kind->workers()->allow(0, {});
     EXPECT_EQ(IST_ERR_KIND, refused.code());
@@ -306,14 +306,14 @@ TEST_F(CudaWorkerLoading, is_refused_where_streams_would_share_its_connection) {
   fake_reset();
   ::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
   must(api, api.cuInit(0), "cuInit");
-  const auto kind = must(make_cuda_kind(api, true));
+  const auto kind = must(make_cuda_kind(api, {.worker = true}));
   const Status late = kind->workers()->allow(0, {});
   EXPECT_NE(std::string::npos, late.text().find("share 8 connections")) << late.text();
 }
 
 TEST_F(CudaWorkerLoading, came_too_late_where_the_program_started_cuda) {
   must(api, api.cuInit(0), "cuInit");
-  const auto kind = must(make_cuda_kind(api, true));
+  const auto kind = must(make_cuda_kind(api, {.worker = true}));
   EXPECT_EQ(nullptr, std::getenv("CUDA_MODULE_LOADING"));
   const Status refused = kind->workers()->allow(0, {});
   EXPECT_EQ(IST_ERR_KIND, refused.code());
@@ -333,7 +333,7 @@ TEST_F(CudaWorkerLoading, lets_a_kernel_be_launched_for_the_first_time_while_it_
         *mode = CU_MODULE_EAGER_LOADING;
         return CUDA_SUCCESS;
       };
-    const auto kind = must(make_cuda_kind(api, !lazy));
+    const auto kind = must(make_cuda_kind(api, {.worker = !lazy}));
     must(kind->workers()->allow(0, {}));
     std::atomic<bool> over{false};
     const Piece memory = must(kind->allocate(0, Bytes{128}));

@@ -61,7 +61,7 @@ Status World::open_trace() {
 }
 
 Status World::connect() {
-  auto kinds = Kinds::load(settings_.kinds, settings_.worker, settings_.shared_heap);
+  auto kinds = Kinds::load(settings_, settings_.shared_heap);
   if (!kinds.ok()) return kinds.status();
   kinds_ = std::move(*kinds);
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings_.pinned_pool_limit);

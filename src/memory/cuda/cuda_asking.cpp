@@ -46,13 +46,21 @@ CUresult CudaKind::ask(CudaTicket& ticket) {
 }
 
 CUresult CudaKind::look_for(CudaTicket& ticket) {
-  if (ticket.sight.came()) {
-    if (!ticket.sight.is_word()) return CUDA_SUCCESS;
-    const std::lock_guard lock(mutex_);
-    CudaTickets::is_over(ticket);
-    return CUDA_SUCCESS;
+  CudaSight& sight = ticket.sight;
+  if (sight.came()) {
+    if (sight.is_word()) {
+      const std::lock_guard lock(mutex_);
+      CudaTickets::is_over(ticket);
+      return CUDA_SUCCESS;
+    }
+    if (!sight.on_trial()) return CUDA_SUCCESS;
+    sight.note();
+  } else if (!sight.should_ask()) {
+    return CUDA_ERROR_NOT_READY;
   }
-  return ticket.sight.should_ask() ? ask(ticket) : CUDA_ERROR_NOT_READY;
+  const CUresult result = ask(ticket);
+  if (result == CUDA_SUCCESS) sights_.judge(ticket.context->device, sight);
+  return result;
 }
 
 Result<bool> CudaKind::finished(Ticket& ticket) {

@@ -54,8 +54,8 @@ std::vector<Addition> CudaKind::additions() {
            versions.ok() ? *versions : std::string{}, versions.ok() ? std::string{} : versions.status().text()}};
 }
 
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, bool worker) {
-  if (worker) CudaWorkers::before_start(api);
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, const KindOptions& options) {
+  if (options.worker) CudaWorkers::before_start(api);
   int version = 0;
   int count = 0;
   CUresult result = api.cuInit(0);
@@ -77,13 +77,13 @@ Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, bool work
     handles.push_back(device);
     devices.push_back(std::move(*info));
   }
-  return std::unique_ptr<MemoryKind>(std::make_unique<CudaKind>(api, std::move(handles), std::move(devices)));
+  return std::unique_ptr<MemoryKind>(std::make_unique<CudaKind>(api, std::move(handles), std::move(devices), options));
 }
 
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind(bool worker) {
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const KindOptions& options) {
   Result<CudaApi> api = load_cuda_api();
   if (!api.ok()) return api.status();
-  return make_cuda_kind(*api, worker);
+  return make_cuda_kind(*api, options);
 }
 
 }  // namespace ist

@@ -8,16 +8,17 @@
 
 #include <memory>
 
+#include "memory/kind_options.hpp"
 #include "memory/memory_kind.hpp"
 
 namespace ist {
 
 struct CudaApi;
 
-// `worker`: a worker may be wanted (memory/workers.hpp). Where CUDA is started only now, it is told so by the environment:
-// CUDA_MODULE_LOADING and CUDA_DEVICE_MAX_CONNECTIONS, unless they are set.
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind(bool worker = false);
+// Where a worker may be wanted and CUDA is started only now, it is told so by the environment: CUDA_MODULE_LOADING and
+// CUDA_DEVICE_MAX_CONNECTIONS, unless they are set.
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const KindOptions& options = {});
 // With a table of the caller's, which is copied.
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, bool worker = false);
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, const KindOptions& options = {});
 
 }  // namespace ist

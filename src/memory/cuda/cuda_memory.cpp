@@ -5,11 +5,12 @@
 #include "base/ranges.hpp"
 namespace ist {
 
-CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices)
+CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices,
+                   const KindOptions& options)
     : api_(api),
       devices_(std::move(devices)),
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
-      sights_(api_),
+      sights_(api_, options.check),
       pins_(api_, contexts_, quiet_),
       kernels_(api_),
       run_lists_(run_list_calls()),
@@ -330,7 +331,7 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
   Result<Route> route = plan(context, direction, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
-  const CudaSight sight = direction == CopyDirection::out_of_device ? sights_.expect(to, from) : CudaSight{};
+  const CudaSight sight = direction == CopyDirection::out_of_device ? sights_.expect(context.device, to, from) : CudaSight{};
   const Status started = start(*route, to, from);
   if (started.ok()) {
     route->ticket->sight = sight;

@@ -26,6 +26,7 @@
 #include "memory/cuda/cuda_windows.hpp"
 #include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
+#include "memory/kind_options.hpp"
 #include "memory/mailing.hpp"
 #include "memory/refused_rows.hpp"
 #include "memory/rows.hpp"
@@ -57,7 +58,8 @@ class CudaKind : public MemoryKind,
                  public Mailing,
                  public CudaQuiet::Source {
  public:
-  CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
+  CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices,
+           const KindOptions& options = {});
   ~CudaKind() override;
   CudaKind(const CudaKind&) = delete;
   CudaKind& operator=(const CudaKind&) = delete;

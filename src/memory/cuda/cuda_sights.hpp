@@ -9,8 +9,9 @@
 // 2026-11-29, tools/peers/small_copies.cu, us: 8 B out of a device 6.3 by the event, 4.3 by the bytes; 1 KiB 6.5 and 4.7; 4 KiB 6.6 and 6.0).
 // So the place where bytes come is filled before with what none of them is likely to be, and they are there when no 8 of them are what they
 // were. 8 bytes that begin on a multiple of 8 at both ends lie in one sector of the device and one line of the host, and are taken to come at once. No vendor
-// writes that of copies; of 8 bytes that a kernel stores NCCL's LL and the channels here rely on it. Of copies before this one nothing is known: writes over the bus may
-// overtake each other.
+// writes that of copies; of 8 bytes that a kernel stores NCCL's LL and the channels here rely on it. So the first copies out of each device are on trial: they
+// are over by their event, and what was seen before must be what is there then, or none out of that device is seen again. With ISTHMUS_CHECK
+// they all are. Of copies before this one nothing is known: writes over the bus may overtake each other.
 //
 // Few bytes into a device are values that the stream writes itself, and a word in page-locked memory after them: 8 B 4.7 us, 16 B 5.4, 24 B 5.8, where a
 // copy and its event take 5.5 to 6.2; and where processes share a device neither values nor word wait for a turn (cuda_turns.hpp; 5 to 6 us where
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -47,8 +49,14 @@ class CudaSight {
       : at_(at), bytes_(bytes), before_(before), begun_(Clock::now()), is_word_(is_word) {}
   bool empty() const { return at_ == nullptr; }
   bool is_word() const { return is_word_; }
-  // Are all of them there? If so, what they are may be read.
+  // Are all of them there? If so, what they are may be read, unless they are on trial.
   bool came();
+  void put_on_trial() { trial_ = std::make_shared<Trial>(Trial{at_, bytes_, {}}); }
+  bool on_trial() const { return trial_ != nullptr; }
+  // Keeps what is there now, the first time.
+  void note();
+  // Is that what is there still? Nothing if none was kept.
+  std::optional<bool> was_right() const;
   bool should_ask() const { return Clock::now() - begun_ > kPatience; }
 
  private:
@@ -57,6 +65,12 @@ class CudaSight {
   std::uint64_t before_ = 0;
   Clock::time_point begun_{};
   bool is_word_ = false;
+  struct Trial {
+    const std::byte* at;
+    std::size_t bytes;
+    std::vector<std::byte> seen;
+  };
+  std::shared_ptr<Trial> trial_;  // sights are copied
 };
 
 class CudaSights {
@@ -69,12 +83,18 @@ class CudaSights {
   // What the first copy's place is filled with, in every process: of that, too, a copy has to come to its end.
   static constexpr std::uint64_t kFirstFilling = 0x9e3779b97f4a7c15;
 
-  explicit CudaSights(const CudaApi& api);
+  // Copies out of each device whose event is waited for, too.
+  static constexpr std::uint8_t kTrials = 64;
+
+  // `check`: all are on trial.
+  explicit CudaSights(const CudaApi& api, bool check = false);
   CudaSights(const CudaSights&) = delete;
   CudaSights& operator=(const CudaSights&) = delete;
 
-  // Fills what a copy is about to write with something else, if that is memory of our own. Empty where that cannot be looked for.
-  CudaSight expect(const Piece& to, const Piece& from);
+  // Fills what a copy out of that device is about to write with something else, if that is memory of our own. Empty where that cannot be looked for.
+  CudaSight expect(int device, const Piece& to, const Piece& from);
+  // Of a copy on trial, once its event said that it is over.
+  void judge(int device, const CudaSight& sight);
   // Can these bytes be values, on that device? No longer where the driver said that it has none, or refused them several times in a row.
   bool writes(int device, const Piece& to) const;
   // The page, to be page-locked.
@@ -91,7 +111,16 @@ class CudaSights {
   std::atomic<std::uint64_t> unlikely_{kFirstFilling};
   static constexpr int kDevices = 64;
   static constexpr std::uint8_t kMostRefused = 3;  // in a row
-  std::array<std::atomic<std::uint8_t>, kDevices> refused_{};
+  static constexpr std::uint8_t kNever = 255;
+  static bool is_known(int device) { return device >= 0 && device < kDevices; }
+  struct Device {
+    std::atomic<std::uint8_t> refused{0};
+    std::atomic<std::uint8_t> to_try{kTrials};  // kNever: what was seen was wrong
+  };
+  Device& of(int device) { return by_device_[static_cast<std::size_t>(device)]; }
+  const Device& of(int device) const { return by_device_[static_cast<std::size_t>(device)]; }
+  const bool check_;
+  std::array<Device, kDevices> by_device_{};
   std::mutex mutex_;
   std::vector<std::uint16_t> free_;  // words
   alignas(4096) std::array<std::uint64_t, 512> words_{};
