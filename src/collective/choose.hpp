@@ -25,6 +25,9 @@
 
 namespace ist {
 
+// Whole vectors of all ranks are kept in memory at once up to this size.
+inline constexpr Bytes kMostKept = kibibytes(64);
+
 enum class Algorithm : std::uint8_t {
   none,
   flat,

@@ -27,9 +27,21 @@ void combine_in_order(Plan& plan, const ReductionData& data, const Partial& mine
   };
   const Piece result = place(0);
   const bool mine_serves = mine.piece.kind == KindId::host && result.kind == KindId::host;
+  const auto rank_of = [&](std::uint64_t number) {
+    return plan.combiner().commutative ? first + static_cast<int>(number) : last - static_cast<int>(number);
+  };
   Plan::Step done = Plan::kNone;
-  for (std::uint64_t i = 0; i < ranks; ++i) {
-    const int rank = plan.combiner().commutative ? first + static_cast<int>(i) : last - static_cast<int>(i);
+  std::uint64_t begun = 0;
+  // The first two at once, if one of them is this rank's.
+  if (ranks > 1 && rank_of(0) == plan.rank()) {
+    done = plan.receive_combined({result, mine.piece, place(1)}, rank_of(1), 0, {mine.done}, {});
+    begun = 2;
+  } else if (ranks > 1 && rank_of(1) == plan.rank() && mine_serves) {
+    done = plan.receive_combined({result, mine.piece, result, false}, rank_of(0), 0, {mine.done}, {});
+    begun = 2;
+  }
+  for (std::uint64_t i = begun; i < ranks; ++i) {
+    const int rank = rank_of(i);
     Partial next{place(i), Plan::kNone};
     if (rank != plan.rank()) {
       next.done = plan.receive(next.piece, rank, 0, {mine.done});

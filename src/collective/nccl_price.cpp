@@ -81,7 +81,8 @@ double seconds_of_combining(ChosenCall call, const CollectiveShape& shape, const
 
 double seconds_between_gpus(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
   const Algorithm algorithm = choose(call, shape, true, machine);
-  const bool at_once = algorithm == Algorithm::shared || (combines(call) && algorithm == Algorithm::flat);
+  const bool kept = combines(call) && algorithm == Algorithm::flat && shape.bytes <= kMostKept;
+  const bool at_once = algorithm == Algorithm::shared || kept;
   if (at_once) return (kRound + (shape.ranks - 2) * kHeard) * machine.gpu_alpha;
   if (algorithm == Algorithm::shared_parts) return (kRound + (shape.ranks - 1) * kHeard) * machine.gpu_alpha;
   return combines(call) ? seconds_of_combining(call, shape, machine, algorithm)

@@ -73,13 +73,25 @@ class OwnPart {
     }
     Chunk partial{in_result_ ? chunks_.of(result_, number) : slot(first_).of(number, input.size), Plan::kNone};
     const Plan::Step free = in_result_ ? Plan::kNone : slot(first_).last_use(number);
-    if (plan_.rank() != first_) {
+    int distance = 1;
+    const int second = nth(distance);
+    if (plan_.size() > 1 && (plan_.rank() == first_ || plan_.rank() == second)) {
+      // The first two at once: what comes is the left operand if this rank's own is the first.
+      const bool left = plan_.rank() == first_;
+      const Piece here = left ? input : own.piece;
+      const Piece room = left ? slot(second).of(number, input.size) : partial.piece;
+      const Plan::Step room_is_free = left ? slot(second).last_use(number) : free;
+      partial.done = plan_.receive_combined({partial.piece, here, room, left}, left ? second : first_, way_in(number),
+                                            {room_is_free, in_place_ ? own.done : Plan::kNone}, {free, own.done});
+      slot(second).set_last_use(number, partial.done);
+      ++distance;
+    } else if (plan_.rank() != first_) {
       partial.done = plan_.receive(partial.piece, first_, way_in(number), {free, in_place_ ? own.done : Plan::kNone});
     } else if (!in_place_) {
       partial.done = plan_.copy(partial.piece, input, {free});
     }
-    for (int distance = 1; distance < plan_.size(); ++distance) {
-      const int from = first_ == 0 ? distance : first_ - distance;
+    for (; distance < plan_.size(); ++distance) {
+      const int from = nth(distance);
       Chunk next = own;
       if (from != plan_.rank()) {
         next.piece = slot(from).of(number, input.size);
@@ -94,6 +106,8 @@ class OwnPart {
   void release(int number, Plan::Step step) { slot(first_).set_last_use(number, step); }
 
  private:
+  // In the order of combining.
+  int nth(int number) const { return first_ == 0 ? number : first_ - number; }
   Slots& slot(int rank) { return slots_[static_cast<std::size_t>(rank)]; }
 
   Plan& plan_;
@@ -243,8 +257,9 @@ void plan_ring_allreduce(Plan& plan, const ReductionData& data) {
     for (int c = 0; c < come.chunks.size(); ++c, ++arrivals) {
       const auto at = static_cast<std::size_t>(c);
       const Piece theirs = slots.of(arrivals, come.chunks.elements(c).bytes());
-      const Plan::Step arrived = plan.receive(theirs, left, way_in(k * most + c), {slots.last_use(arrivals)});
-      come.done[at] = plan.combine(come.chunks.of(come.piece, c), theirs, {arrived, come.done[at]});
+      const Piece here = come.chunks.of(come.piece, c);
+      come.done[at] = plan.receive_combined({here, here, theirs}, left, way_in(k * most + c), {slots.last_use(arrivals)},
+                                            {come.done[at]});
       slots.set_last_use(arrivals, come.done[at]);
     }
   }

@@ -158,6 +158,28 @@ Piece Plan::host_scratch(Bytes bytes) {
   return piece;
 }
 
+Plan::Step Plan::receive_combined(const Operands& with, int from, int number, std::initializer_list<Step> free,
+                                  std::initializer_list<Step> needs) {
+  const auto on_host = [](const Piece& piece) { return piece.kind == KindId::host; };
+  if (!walk_ && combiner_.function == nullptr && on_host(with.to) && on_host(with.here) && on_host(with.room)) {
+    const Fold fold{combiner_.reduction, combiner_.type, with.to.address(),
+                    with.here.address(), with.to.size,   with.came_left};
+    const Step step = schedule().receive(fold, with.room, comm_.to_world(from), number, needs);
+    for (const Step needed : free) need(step, needed);
+    return step;
+  }
+  const Step came = receive(with.room, from, number, free);
+  const Step ready = join();
+  need(ready, came);
+  for (const Step needed : needs) need(ready, needed);
+  if (with.came_left) {
+    const Step there = same_place(with.to, with.here) ? kNone : copy(with.to, with.here, {ready});
+    return combine(with.to, with.room, {ready, there});
+  }
+  const Step done = combine(with.room, with.here, {ready});
+  return same_place(with.to, with.room) ? done : copy(with.to, with.room, {done});
+}
+
 Piece Plan::scratch_for(const Piece& piece, bool beside, Bytes bytes) {
   if (!beside || (piece.kind == KindId::host && bytes <= kMostPooled)) return host_scratch(bytes);
   auto block = comm_.engine().scratch().take(piece, bytes);

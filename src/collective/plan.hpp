@@ -165,6 +165,16 @@ class Plan {
   Step combine(const Piece& to, const Piece& from, std::initializer_list<Step> needs) {
     return walk_ ? walk_->combine(to, from, needs) : schedule().combine(to, from, needs);
   }
+  // to = came (op) here, or here (op) came: what comes is combined as it comes, where a processor does that. Else it lies in `room` first, after
+  // `free`, and is combined after `needs`; where it is the right operand, `room` may be `to`, and `here` is where that is combined.
+  struct Operands {
+    Piece to;
+    Piece here;
+    Piece room;
+    bool came_left = true;
+  };
+  Step receive_combined(const Operands& with, int from, int number, std::initializer_list<Step> free,
+                        std::initializer_list<Step> needs);
   // Does nothing: others may need it, and it whatever need() says.
   Step join() { return walk_ ? kNone : schedule().copy({}, {}, {}); }
   void need(Step step, Step needed) {

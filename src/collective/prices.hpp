@@ -14,9 +14,6 @@
 // A namespace of their own: what plans a call has the same names.
 namespace ist::prices {
 
-// Whole vectors of all ranks are kept in memory at once up to this size.
-inline constexpr double kMostKept = 64 << 10;
-
 // What a price is made of: a call's numbers, and where its terms go, a Sum or a Bill.
 template <class Price>
 class Count {
@@ -81,8 +78,9 @@ class Count {
   void chunks(double number) { price_.add("more chunks to announce", number * machine_.alpha_large); }
   void refuse(const char* why) { price_.refuse(why); }
   // Whole vectors of all ranks in memory at once: only of what is short.
+  bool is_long() const { return bytes_ > static_cast<double>(kMostKept.value); }
   void keep_all() {
-    if (bytes_ > kMostKept) refuse("every rank's vector would be in memory at once, and is longer than 64 KiB");
+    if (is_long()) refuse("every rank's vector would be in memory at once, and is longer than 64 KiB");
   }
 
  private:
@@ -110,6 +108,16 @@ void chain_bcast(Count<Price> cost) {
   cost.messages(1, cost.bytes());
   cost.messages(cost.ranks() - 2, std::min(cost.bytes(), kChainChunk));
   cost.chunks(cost.bytes() / kChainChunk);
+}
+
+// Of two ranks what is long is combined as it comes, by processors, which spares a half of what combining reads and writes; as do the parts of direct_reduction(), but
+// there each rank writes meanwhile, too.
+template <class Price>
+void flat_to_root(Count<Price> cost) {
+  cost.at_once(cost.ranks() - 1, cost.bytes());
+  if (cost.are_two() && cost.is_long() && !cost.beside_gpus()) return cost.combining(cost.bytes() / 2);
+  cost.combining((cost.ranks() - 1) * cost.bytes());
+  cost.keep_all();
 }
 
 template <class Price>

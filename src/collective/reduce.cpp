@@ -3,6 +3,7 @@
 // The order in which elements are combined is a fixed one everywhere: it depends on the ranks, never on which message came first. flat, direct
 // and the ways through shared memory have the same one, by rank, and the others keep the operands in the order of ranks where an operation may
 // not be commutative (order_of() of choose.hpp).
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -38,6 +39,45 @@ void flat(Plan& plan, const ReductionData& data, int root) {
   for (int distance = 1; root == kEverybody && distance < plan.size(); ++distance)
     plan.send(mine.piece, (plan.rank() + distance) % plan.size(), 0, {mine.done});
   combine_in_order(plan, data, mine, 0, plan.size() - 1);
+}
+
+// Of two ranks, and long vectors: chunk by chunk, each combined as it comes, where a processor does that.
+void to_the_other(Plan& plan, const ReductionData& data, int root) {
+  const Bytes bytes = data.elements.bytes();
+  const Parts chunks = Parts::chunks(data.elements, Plan::chunk_of(bytes));
+  if (plan.rank() != root) {
+    for (int c = 0; c < chunks.size(); ++c) plan.send(chunks.of(data.send, c), root, c, {});
+    return;
+  }
+  // Whose input is first becomes the right operand.
+  const bool came_left = plan.combiner().commutative == (root == 0);
+  const bool in_result = plan.combines_on(data.recv, bytes);
+  // As a left operand it is combined where it lies by processors alone.
+  const bool serves = came_left || (data.send.kind == KindId::host && (!in_result || data.recv.kind == KindId::host));
+  struct Turn {
+    Piece room, partial, own;
+    Plan::Step last_use = Plan::kNone;
+  };
+  std::array<Turn, 2> turns;
+  for (Turn& turn : turns) {
+    turn.room = plan.scratch_for(data.recv, in_result, chunks.elements(0).bytes());
+    if (!in_result) turn.partial = plan.scratch_for(data.recv, false, chunks.elements(0).bytes());
+    if (!serves) turn.own = plan.scratch_for(data.recv, in_result, chunks.elements(0).bytes());
+    if (chunks.size() == 1) break;
+  }
+  for (int c = 0; c < chunks.size(); ++c) {
+    Turn& turn = turns[static_cast<std::size_t>(c % 2)];
+    const Piece result = chunks.of(data.recv, c);
+    const Piece to = in_result ? result : turn.partial.part(Offset{}, result.size);
+    Partial mine{chunks.of(data.send, c), Plan::kNone};
+    if (!serves) {
+      mine.done = plan.copy(turn.own.part(Offset{}, result.size), mine.piece, {turn.last_use});
+      mine.piece = turn.own.part(Offset{}, result.size);
+    }
+    turn.last_use = plan.receive_combined({to, mine.piece, turn.room.part(Offset{}, result.size), came_left}, 1 - root, c,
+                                          {turn.last_use}, {mine.done});
+    if (!in_result) turn.last_use = plan.copy(result, to, {turn.last_use});
+  }
 }
 
 // Recursive doubling. Those beyond a power of two give their input to their right neighbour and get the result from it.
@@ -122,7 +162,7 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     case Algorithm::shared:
       return shared_reduce(plan, data, root);
     case Algorithm::flat:
-      return flat(plan, data, root);
+      return data.elements.bytes() > kMostKept ? to_the_other(plan, data, root) : flat(plan, data, root);
     case Algorithm::binomial:
       return binomial(plan, data, root);
     default:

@@ -54,28 +54,26 @@ class Scan {
     if (plan_.rank() < first_) return;
     const Piece result = chunks_.of(data_.recv, number);
     const Piece partial = beside_ ? result : turn.partial.part(Offset{}, result.size);
-    const Plan::Step begun = begin(partial, input, turn, sent, number);
-    finish(partial, result, turn, begun, number);
+    if (exclusive_) {
+      const Plan::Step begun =
+          plan_.receive(partial, plan_.rank() - 1, tag(number, 0), {turn.last_use, data_.in_place ? sent : Plan::kNone});
+      return finish(partial, partial, result, turn, begun, number);
+    }
+    finish(input, partial, result, turn, Plan::kNone, number);
   }
 
-  // What this rank begins with: its own input, or that of the rank before.
-  Plan::Step begin(const Piece& partial, const Piece& input, const Turn& turn, Plan::Step sent, int number) {
-    if (exclusive_)
-      return plan_.receive(partial, plan_.rank() - 1, tag(number, 0), {turn.last_use, data_.in_place ? sent : Plan::kNone});
-    if (same_place(partial, input)) return Plan::kNone;
-    return plan_.copy(partial, input, {turn.last_use});
-  }
-
-  void finish(const Piece& partial, const Piece& result, Turn& turn, Plan::Step done, int number) {
+  // `have`: what this rank begins with, its own input, or that of the rank before in the place of partial results.
+  void finish(Piece have, const Piece& partial, const Piece& result, Turn& turn, Plan::Step done, int number) {
     int round = 1;
     for (int distance = 1; distance < plan_.size(); distance *= 2, ++round) {
       Plan::Step sent = Plan::kNone;
       if (plan_.rank() + distance < plan_.size())
-        sent = plan_.send(partial, plan_.rank() + distance, tag(number, round), {done});
+        sent = plan_.send(have, plan_.rank() + distance, tag(number, round), {done});
       if (plan_.rank() - distance >= first_) {
         const Piece theirs = turn.theirs[static_cast<std::size_t>(round - 1)].part(Offset{}, result.size);
-        const Plan::Step arrived = plan_.receive(theirs, plan_.rank() - distance, tag(number, round), {turn.last_use});
-        done = plan_.combine(partial, theirs, {arrived, sent, done});
+        done = plan_.receive_combined({partial, have, theirs}, plan_.rank() - distance, tag(number, round), {turn.last_use},
+                                      {same_place(have, partial) || data_.in_place ? sent : Plan::kNone, done});
+        have = partial;
       } else if (sent != Plan::kNone) {
         const Plan::Step both = plan_.join();
         plan_.need(both, done);
@@ -83,8 +81,7 @@ class Scan {
         done = both;
       }
     }
-    if (!beside_) done = plan_.copy(result, partial, {done});
-    turn.last_use = done;
+    turn.last_use = same_place(result, have) ? done : plan_.copy(result, have, {done});
   }
 
   Plan& plan_;

@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, kReductions> kNames{"sum",         "produ
                                                            "logical_xor", "bitwise_and", "bitwise_or",  "bitwise_xor"};
 
 using Loop = void (*)(void*, const void*, std::size_t);
+using LoopApart = void (*)(void*, const void*, const void*, std::size_t);
 
 // Copies of each element's bytes are how addresses of any alignment are read; compilers make vectors of it.
 template <Reduction reduction, class T>
@@ -30,6 +31,23 @@ template <Reduction reduction, class T>
     Stored<T> right;
     std::memcpy(&left, source + i * sizeof(T), sizeof(T));
     std::memcpy(&right, target + i * sizeof(T), sizeof(T));
+    const Stored<T> result = combined<reduction, T>(left, right);
+    std::memcpy(target + i * sizeof(T), &result, sizeof(T));
+  }
+}
+
+// The same into a third place, which overlaps none of the two.
+template <Reduction reduction, class T>
+[[gnu::always_inline]] inline void run_apart_from(std::size_t first, void* to, const void* left_one, const void* right_one,
+                                                  std::size_t count) {
+  auto* __restrict target = static_cast<std::byte*>(to);
+  const auto* __restrict lefts = static_cast<const std::byte*>(left_one);
+  const auto* __restrict rights = static_cast<const std::byte*>(right_one);
+  for (std::size_t i = first; i < count; ++i) {
+    Stored<T> left;
+    Stored<T> right;
+    std::memcpy(&left, lefts + i * sizeof(T), sizeof(T));
+    std::memcpy(&right, rights + i * sizeof(T), sizeof(T));
     const Stored<T> result = combined<reduction, T>(left, right);
     std::memcpy(target + i * sizeof(T), &result, sizeof(T));
   }
@@ -53,14 +71,16 @@ bool wide() {
   return found;
 }
 
-// Sums and products of halves: six times as fast as the steps that convert them one by one, and the same bits.
+// Sums and products of halves: six times as fast as the steps that convert them one by one, and the same bits. `to` may be `right_one`.
 template <Reduction reduction>
-[[gnu::target("avx2,f16c")]] std::size_t run_halves(void* into, const void* with, std::size_t count) {
-  auto* target = static_cast<__m128i*>(into);
-  const auto* source = static_cast<const __m128i*>(with);
+[[gnu::target("avx2,f16c")]] std::size_t run_halves(void* to, const void* left_one, const void* right_one,
+                                                    std::size_t count) {
+  auto* target = static_cast<__m128i*>(to);
+  const auto* lefts = static_cast<const __m128i*>(left_one);
+  const auto* rights = static_cast<const __m128i*>(right_one);
   for (std::size_t i = 0; i < count / 8; ++i) {
-    const __m256 left = _mm256_cvtph_ps(_mm_loadu_si128(source + i));
-    const __m256 right = _mm256_cvtph_ps(_mm_loadu_si128(target + i));
+    const __m256 left = _mm256_cvtph_ps(_mm_loadu_si128(lefts + i));
+    const __m256 right = _mm256_cvtph_ps(_mm_loadu_si128(rights + i));
     const __m256 result = reduction == Reduction::sum ? _mm256_add_ps(left, right) : _mm256_mul_ps(left, right);
     _mm_storeu_si128(target + i, _mm256_cvtps_ph(result, _MM_FROUND_TO_NEAREST_INT));
   }
@@ -68,11 +88,20 @@ template <Reduction reduction>
 }
 
 template <Reduction reduction, class T>
+constexpr bool kInHalves = std::is_same_v<T, Half> && (reduction == Reduction::sum || reduction == Reduction::product);
+
+template <Reduction reduction, class T>
 [[gnu::target("avx2,f16c")]] void run_wide(void* into, const void* with, std::size_t count) {
   std::size_t done = 0;
-  if constexpr (std::is_same_v<T, Half> && (reduction == Reduction::sum || reduction == Reduction::product))
-    done = run_halves<reduction>(into, with, count);
+  if constexpr (kInHalves<reduction, T>) done = run_halves<reduction>(into, with, into, count);
   run_from<reduction, T>(done, into, with, count);
+}
+
+template <Reduction reduction, class T>
+[[gnu::target("avx2,f16c")]] void run_apart(void* to, const void* left, const void* right, std::size_t count) {
+  std::size_t done = 0;
+  if constexpr (kInHalves<reduction, T>) done = run_halves<reduction>(to, left, right, count);
+  run_apart_from<reduction, T>(done, to, left, right, count);
 }
 #else
 bool wide() { return false; }
@@ -80,17 +109,22 @@ template <Reduction reduction, class T>
 void run_wide(void* into, const void* with, std::size_t count) {
   run<reduction, T>(into, with, count);
 }
+template <Reduction reduction, class T>
+void run_apart(void* to, const void* left, const void* right, std::size_t count) {
+  run_apart_from<reduction, T>(0, to, left, right, count);
+}
 #endif
 
 struct Loops {
   Loop narrow = nullptr;
   Loop wide = nullptr;
+  LoopApart apart = nullptr;  // wide
 };
 
 template <Reduction reduction, Element element>
 constexpr Loops loops_for() {
   using T = ElementType<element>;
-  if constexpr (kApplies<reduction, T>) return {run<reduction, T>, run_wide<reduction, T>};
+  if constexpr (kApplies<reduction, T>) return {run<reduction, T>, run_wide<reduction, T>, run_apart<reduction, T>};
   return {};
 }
 
@@ -139,6 +173,18 @@ void combine_on_host(Reduction reduction, ist_type type, void* into, const void*
   const Loops& loops = kLoops[index][static_cast<std::size_t>(*element)];
   if (loops.narrow == nullptr) return;
   (wide() ? loops.wide : loops.narrow)(into, with, static_cast<std::size_t>(count));
+}
+
+void combine_on_host(Reduction reduction, ist_type type, void* to, const void* left, const void* right, std::int64_t count) {
+  const auto element = element_of(type);
+  const std::size_t index = index_of(reduction);
+  if (!element || index >= kReductions || count <= 0) return;
+  const Loops& loops = kLoops[index][static_cast<std::size_t>(*element)];
+  if (loops.apart == nullptr) return;
+  const auto number = static_cast<std::size_t>(count);
+  if (wide()) return loops.apart(to, left, right, number);
+  std::memcpy(to, right, number * size_of(type).value);
+  loops.narrow(to, left, number);
 }
 
 Result<Operands> operands_of(Reduction reduction, ist_type type, const Piece& into, const Piece& with, bool aligned) {

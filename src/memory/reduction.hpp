@@ -70,6 +70,9 @@ Status applicable(Reduction reduction, ist_type type);
 // textbook's, and nothing is fused: every kind gives the same bits, but for the bits inside of a NaN.
 void combine_on_host(Reduction reduction, ist_type type, void* into, const void* with, std::int64_t count);
 
+// The same into memory that overlaps neither: to[i] = left[i] (op) right[i].
+void combine_on_host(Reduction reduction, ist_type type, void* to, const void* left, const void* right, std::int64_t count);
+
 // Elements in two pieces that are to be combined: refuses what is not applicable, sizes that differ or are no whole number
 // of elements, and, where `aligned`, offsets (for kinds with addresses: addresses) between elements.
 struct Operands {

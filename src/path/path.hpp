@@ -86,6 +86,9 @@ class Link {
   // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, or cannot be read, and what was
   // read may be anything. After an error reads_peer() is false.
   virtual Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size);
+  // Where this process sees what sees() said yes of; and, once that was read: is it still what is offered? False: it may have been anything.
+  virtual const std::byte* seen_at(const Offer&) { return nullptr; }
+  virtual bool is_still_offered(const Offer&) { return false; }
   // All of several offers at most kMostTogether, of memory that cannot be seen, in one call. False: any of them was withdrawn, or they are to be
   // read one by one for another reason; what was read may be anything.
   static constexpr std::size_t kMostTogether = 4;

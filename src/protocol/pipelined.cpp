@@ -156,8 +156,16 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
 
 void RingReceiver::expect_by(Pace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
                              std::shared_ptr<const PackWork> laid) {
-  messages_[operation] = {piece, Bytes{}, {}, by, Bytes{}, {}, {}, std::move(laid)};
+  messages_[operation] = {piece, Bytes{}, {}, by, Bytes{}, {}, {}, std::move(laid), {}, {}};
   last_ = nullptr;
+}
+
+// Not timed: what combines says nothing of how long copies take.
+RingWay RingReceiver::expect_fold(std::uint32_t operation, const Piece& piece, const Fold& fold) {
+  const RingWay way = pace_of(piece.size).way();
+  expect_by({way, false}, operation, piece, nullptr);
+  messages_[operation].fold = fold;
+  return way;
 }
 
 Pace<RingWay>::Next RingReceiver::expect_of_host(std::uint32_t operation, const Piece& piece, bool timed) {
@@ -241,8 +249,14 @@ void RingReceiver::note_copy(Message& message, const SlotHeader& slot, Clock::ti
 // Into host memory, by this thread: what a slot costs beside its bytes, some 100 ns the long way, a 64 KiB one feels.
 bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& ended) {
   Message* const message = message_of(slot.header.receiver_op);
-  if (message == nullptr || message->piece.kind != KindId::host || slot.header.bytes > kMostAtOnce) return false;
+  if (message == nullptr || message->piece.kind != KindId::host) return false;
   if (slot.header.offset >= kSlotVoid || !message->failed.ok()) return false;
+  if (message->fold && fold_slot(*message, slot)) {
+    ring_->release_oldest();
+    account(slot.header, {}, ended);
+    return true;
+  }
+  if (slot.header.bytes > kMostAtOnce) return false;
   const auto begun = message->by.timed ? Clock::now() : Clock::time_point{};
   std::byte* const to = message->piece.address() + slot.header.offset;
   if (message->by.way == RingWay::strings)
@@ -250,9 +264,30 @@ bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& end
   else
     copy_across(to, slot.data, slot.header.bytes);
   if (message->by.timed) note_copy(*message, slot.header, begun);
+  if (message->fold) put_aside(*message, slot.header);
   ring_->release_oldest();
   account(slot.header, {}, ended);
   return true;
+}
+
+// False: it does not end between elements.
+bool RingReceiver::fold_slot(const Message& message, const FullSlot& slot) {
+  if (!message.fold->takes(slot.header.offset, slot.header.bytes)) return false;
+  (*message.fold)(slot.header.offset, slot.data, slot.header.bytes);
+  return true;
+}
+
+// Slots come in the order of their bytes, so that those beside each other, which share an element, become one.
+void RingReceiver::put_aside(Message& message, const SlotHeader& slot) {
+  const std::uint64_t end = slot.offset + slot.bytes;
+  if (!message.aside.empty() && message.aside.back().second == slot.offset)
+    message.aside.back().second = end;
+  else
+    message.aside.emplace_back(slot.offset, end);
+}
+
+void RingReceiver::fold_aside(const Message& message) {
+  for (const auto& [from, to] : message.aside) (*message.fold)(from, message.piece.address() + from, to - from);
 }
 
 void RingReceiver::start(const FullSlot& slot) {
@@ -270,7 +305,12 @@ void RingReceiver::start(const FullSlot& slot) {
       if (found->laid == nullptr) return kinds_->copier(to.kind, KindId::host)->copy(to, from, Ticket{});
       return between_slot(*kinds_, *found->laid, slot.header.offset, from);
     };
-    auto ticket = begun([&] { return empty(host_piece(slot.data, length)); }, no_memory_);
+    auto ticket = begun(
+        [&] {
+          if (found->fold) put_aside(*found, slot.header);
+          return empty(host_piece(slot.data, length));
+        },
+        no_memory_);
     if (ticket.ok()) {
       flight.ticket = std::move(*ticket);
     } else {
@@ -287,7 +327,8 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
   if (!copied.ok() && message.failed.ok()) message.failed = copied;
   message.arrived = header.offset == kSlotFailed ? message.piece.size : message.arrived + Bytes{header.bytes};
   if (message.arrived < message.piece.size) return;
-  Finished end{header.receiver_op, message.failed, message.arrived, 0, 0, message.laid != nullptr};
+  if (message.fold && message.failed.ok()) fold_aside(message);
+  Finished end{header.receiver_op, message.failed, message.arrived, 0, 0, message.laid != nullptr || message.fold};
   tell_times(message, end);
   if (end.seconds > 0 && message.failed.ok())
     pace_of(message.piece.size).took(message.by.way, end.seconds / static_cast<double>(message.arrived.value));

@@ -15,12 +15,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/pace.hpp"
+#include "memory/fold.hpp"
 #include "memory/host/handing_copy.hpp"
 #include "memory/kinds.hpp"
 #include "memory/packing.hpp"
@@ -102,6 +104,8 @@ class RingReceiver {
   void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid = nullptr) {
     expect_by({RingWay::loops, timed}, operation, piece, std::move(laid));
   }
+  // The same of bytes that are combined with others where they come; the piece is for those that cannot be there. The way that the sender is to go.
+  RingWay expect_fold(std::uint32_t operation, const Piece& piece, const Fold& fold);
   // The same of a message between hosts: the quicker way, and whether the sender is to say how long its copies take.
   Pace<RingWay>::Next expect_of_host(std::uint32_t operation, const Piece& piece, bool timed);
   // The sender refused: nothing will come.
@@ -132,6 +136,8 @@ class RingReceiver {
     Clock::duration copying;               // of all slots so far, if timed
     Clock::duration filling;               // the same on the other side, as far as that told
     std::shared_ptr<const PackWork> laid;  // to where the bytes belong, and not into the piece
+    std::optional<Fold> fold;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> aside;  // from and to, in the piece: not folded yet
   };
   struct Flight {
     Ticket ticket;
@@ -145,6 +151,9 @@ class RingReceiver {
   bool take_at_once(const FullSlot& slot, std::vector<Finished>& ended);
   void start(const FullSlot& slot);
   void account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended);
+  static bool fold_slot(const Message& message, const FullSlot& slot);
+  static void put_aside(Message& message, const SlotHeader& slot);
+  static void fold_aside(const Message& message);
   const Kinds* kinds_;
   std::string sender_;
   SlotRingReader* ring_ = nullptr;

@@ -115,7 +115,7 @@ class Engine {
   Result<OperationId> start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why, bool* done);
   // What is wrong where ranks gave different counts; where one says something else than what all ask each other.
   Status uneven(Rank from, Bytes came, Bytes expected) const, unanswered(Rank from) const;
-  Status gave_up(Rank about, Code code) const;
+  Status gave_up(Rank about, Code code) const, taken_back(Rank source) const;
 
   // What the libraries of two ranks tell each other beside messages, in the order of each: `heard` is called under the lock, by whoever moves on.
   using Heard = std::function<void(Rank from, const Envelope& envelope, std::span<const std::byte> payload)>;

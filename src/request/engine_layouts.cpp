@@ -178,6 +178,8 @@ Result<OperationId> Engine::start_receive_laid(std::unique_ptr<LaidOut> laid, st
 bool Engine::begin_unpacking(Operation& operation, std::uint32_t index) {
   if (operation.laid == nullptr || operation.sends || operation.laid->gathered || operation.outcome.bytes == Bytes{})
     return false;
+  const auto& fold = operation.laid->fold;
+  if (fold && (fold->size != operation.outcome.bytes || !operation.outcome.status.ok())) return false;  // the call fails
   PackWork& work = operation.laid->work;
   work.to = static_cast<std::int64_t>(operation.outcome.bytes.value);
   work.packed.size = operation.outcome.bytes;
@@ -206,7 +208,10 @@ bool Engine::unpacked(Operation& operation) {
   const PackWork& work = operation.laid->work;
   if (work.memory.kind == KindId::host) {
     const std::int64_t from = unpacking.done, to = std::min(work.to, from + kUnpackedAtOnce);
-    unpack(*work.form, work.memory.address() + work.origin, from, to, work.packed.address() + from);
+    if (const auto& fold = operation.laid->fold; fold)
+      (*fold)(static_cast<std::uint64_t>(from), work.packed.address() + from, static_cast<std::uint64_t>(to - from));
+    else
+      unpack(*work.form, work.memory.address() + work.origin, from, to, work.packed.address() + from);
     unpacking.done = to;
     if (to < work.to) return false;
   } else {

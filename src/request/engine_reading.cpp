@@ -70,6 +70,7 @@ bool Engine::reads(Operation& operation, const state::Readying& announcement) {
   operation.shown = link.sees(announcement.offer, size);
   if (operation.shown) return true;
   if (!link.reads_peer()) return false;
+  if (operation.fold() != nullptr) return parts_.settings.single_copy == "always";  // out of the ring it is folded
   if (parts_.settings.single_copy == "always") return true;
   if (!copies_.learns(size)) return copies_.chosen(size, offers_ > 0) == CopyChoice::Way::single;
   operation.timed = true;
@@ -86,9 +87,21 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
     read_along(operations_, active_, from.rank, *from.link);
   const Bytes part{std::min(kAtOnce, size - reading.done)};
   const auto begun = operation.timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-  const auto read = part == Bytes{} ? Result<bool>{true}
-                                    : from.link->read_peer(operation.piece.address() + reading.done, reading.offer,
-                                                           Offset{reading.done}, part);
+  const Fold* const fold =
+      operation.shown && operation.fold() != nullptr && operation.fold()->size.value == size ? operation.fold() : nullptr;
+  const auto take_part = [&]() -> Result<bool> {
+    if (part == Bytes{}) return true;
+    if (fold == nullptr)
+      return from.link->read_peer(operation.piece.address() + reading.done, reading.offer, Offset{reading.done}, part);
+    if (!from.link->sees(reading.offer, Bytes{size})) return false;
+    (*fold)(reading.done, from.link->seen_at(reading.offer) + reading.done, part.value);
+    return from.link->is_still_offered(reading.offer);
+  };
+  const auto read = take_part();
+  if (fold != nullptr && fold->to == fold->here && read.ok() && !*read) {
+    finish(operation, index, taken_back(from.rank));  // what it was combined with is gone
+    return true;
+  }
   if (!read.ok() || !*read) {
     // A death, a permission taken back, a send that has ended: the ring carries the message, or the sender says why not.
     if (!read.ok())
@@ -108,6 +121,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   taken.sender_op = reading.announced.sender_op;
   taken.sequence = reading.announced.sequence;
   operation.outcome.carrier = IST_CARRIER_DIRECT;
+  if (fold != nullptr) operation.laid->gathered = true;
   from.shows = operation.shown;
   copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
   post_or_queue(from, taken);  // where memory runs out, the last part is read once more

@@ -163,9 +163,12 @@ void Engine::on_refuse(const Arrival& arrival) {
                   gave_up(*operation->outcome.about, static_cast<Code>(arrival.envelope.bytes)));
   }
   operation->outcome.about = arrival.source;
-  finish(*operation, arrival.envelope.receiver_op & 0xfffff,
-         {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
-                              " gave up its send after it was matched: it cancelled it, or its own error says why"});
+  finish(*operation, arrival.envelope.receiver_op & 0xfffff, taken_back(arrival.source));
+}
+
+Status Engine::taken_back(Rank source) const {
+  return {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(source.value)] +
+                              " gave up its send after it was matched: it cancelled it, or its own error says why"};
 }
 
 void Engine::set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
@@ -283,7 +286,11 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   bool timed = operation.timed;
   auto laid = bouncing ? nullptr : into_place(operation, from, sender);
-  if (to.kind == KindId::host && sender == KindId::host && laid == nullptr) {
+  if (const Fold* const fold = operation.fold(); fold != nullptr && fold->size == to.size) {
+    if (from.receiver->expect_fold(clear.receiver_op, to, *fold) == RingWay::strings && sender == KindId::host)
+      clear.flags |= kEnvelopeByStrings;
+    timed = false;
+  } else if (to.kind == KindId::host && sender == KindId::host && laid == nullptr) {
     const auto by = from.receiver->expect_of_host(clear.receiver_op, to, timed);
     timed = by.timed;
     if (by.way == RingWay::strings) clear.flags |= kEnvelopeByStrings;

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "memory/fold.hpp"
 #include "memory/lending.hpp"
 #include "memory/packing.hpp"
 #include "memory/pinned_pool.hpp"
@@ -24,11 +25,15 @@ struct LaidOut {
   PackWork work;  // `packed` is the block, as long as the message may be
   PinnedPool::Block host;
   ScratchPool::Block device;
-  Ticket ready;           // of what was pending on the memory
-  Ticket packed;          // of a kernel that still packs when the message is over
-  bool waits = false;     // a send without a block: who packs it is known when its receiver has cleared it
-  bool of_call = false;   // of a collective call: all is over but what came into the block
-  bool gathered = false;  // a receive whose bytes a kernel took straight out of the sender's memory to where they belong
+  Ticket ready;          // of what was pending on the memory
+  Ticket packed;         // of a kernel that still packs when the message is over
+  bool waits = false;    // a send without a block: who packs it is known when its receiver has cleared it
+  bool of_call = false;  // of a collective call: all is over but what came into the block
+  bool gathered =
+      false;  // a receive whose bytes are where they belong: a kernel took them there, or they were folded as they came
+  // A receive in a schedule, whose bytes are combined with others and not unpacked. `work` says only where they come to lie if they cannot be
+  // where they arrive.
+  std::optional<Fold> fold = std::nullopt;
 };
 
 // The answer of a sender that lends memory of which nothing is packed.

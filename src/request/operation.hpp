@@ -250,6 +250,8 @@ struct Operation {
   bool waits_to_pack() const { return laid != nullptr && laid->waits; }
   // A receive that a kernel could bring from strides to strides?
   bool takes_forms() const { return laid != nullptr && piece.kind == KindId::cuda && laid->work.form->strided(); }
+  // Of a receive whose bytes are combined with others.
+  const Fold* fold() const { return laid != nullptr && laid->fold ? &*laid->fold : nullptr; }
   bool in_mail() const { return in<state::SendingMail>() || in<state::TakingMail>(); }
   // As a new one. Member by member: nearly all are empty already, and whoever starts an operation that moves bytes sets its
   // piece, and a send its envelope.

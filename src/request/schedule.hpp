@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory/fold.hpp"
 #include "memory/pinned_pool.hpp"
 #include "memory/reduction.hpp"
 #include "memory/scratch_pool.hpp"
@@ -55,6 +56,7 @@ class Schedule {
     std::uint32_t unmet = 0;  // needs that are not complete
     // send, receive: also after a failure as it was written down, so that what ranks agree on reaches all of them
     bool regardless = false;
+    std::uint32_t fold = 0;  // receive: 1 + the number of what is done with the bytes
   };
 
   // Messages travel in this scope; texts name `call`.
@@ -70,6 +72,12 @@ class Schedule {
   StepId receive(const Piece& to, Rank from, std::int32_t number, std::initializer_list<StepId> needs) {
     return add({Verb::receive, to, {}, from, tag(number), 0}, needs);
   }
+  // What comes is combined as `fold` says, and is in `room`, of the same size, only where it cannot be combined as it comes.
+  StepId receive(const Fold& fold, const Piece& room, Rank from, std::int32_t number, std::initializer_list<StepId> needs) {
+    folds_.push_back(fold);
+    return add({Verb::receive, room, {}, from, tag(number), 0, false, static_cast<std::uint32_t>(folds_.size())}, needs);
+  }
+  const Fold* fold_of(const Step& step) const { return step.fold == 0 ? nullptr : &folds_[step.fold - 1]; }
   // to = from (op) to
   StepId combine(const Piece& to, const Piece& from, std::initializer_list<StepId> needs) {
     return add({Verb::combine, to, from, {}, 0, 0}, needs);
@@ -165,6 +173,7 @@ class Schedule {
   std::vector<Step> steps_;
   std::vector<std::pair<StepId, StepId>> needs_;  // the second needs the first
   std::vector<std::unique_ptr<Action>> actions_;
+  std::vector<Fold> folds_;
   std::vector<StepId> followers_;
   std::vector<std::uint32_t> first_follower_;
   std::vector<PinnedPool::Block> blocks_;

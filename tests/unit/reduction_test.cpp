@@ -215,6 +215,25 @@ TEST_P(Combined, elements_may_begin_at_any_address) {
     }
 }
 
+TEST_P(Combined, into_a_third_place_the_same_and_nothing_else_changes) {
+  constexpr std::size_t kGuard = 64;
+  for (const Combination& each : combinations())
+    for (const std::int64_t count : {0, 1, 2, 3, 7, 8, 9, 31, 33, 1001})
+      for (const std::size_t at : {0U, 1U, 7U}) {
+        const Elements left = random_elements(each.type, count), right = random_elements(each.type, count);
+        Elements lefts(left), rights(right), place(at + left.size() + kGuard, 0xA5);
+        lefts.insert(lefts.begin(), at / 2, 0x5A);
+        combine_on_host(each.reduction, each.type, place.data() + at, lefts.data() + at / 2, rights.data(), count);
+        const auto begin = place.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto end = begin + static_cast<std::ptrdiff_t>(left.size());
+        EXPECT_EQ(difference(each.type, {begin, end}, reference(each, right, left)), "") << words(each);
+        EXPECT_EQ(std::count(place.begin(), begin, 0xA5) + std::count(end, place.end(), 0xA5),
+                  static_cast<std::ptrdiff_t>(at + kGuard));
+        EXPECT_TRUE(std::equal(left.begin(), left.end(), lefts.begin() + static_cast<std::ptrdiff_t>(at / 2)));
+        EXPECT_EQ(rights, right);
+      }
+}
+
 TEST_P(Combined, a_million_elements_and_three) {
   for (const ist_type type : {IST_FLOAT, IST_INT64, IST_BYTE, IST_DOUBLE_INT, IST_COMPLEX_FLOAT}) {
     const Combination each{GetParam(), type};
@@ -285,6 +304,9 @@ TEST(Reduction, what_does_not_apply_changes_nothing) {
   combine_on_host(Reduction::minloc, IST_FLOAT, into.data(), with.data(), 4);
   combine_on_host(Reduction::sum, static_cast<ist_type>(99), into.data(), with.data(), 4);
   combine_on_host(Reduction::sum, IST_FLOAT, into.data(), with.data(), -1);
+  combine_on_host(Reduction::sum, static_cast<ist_type>(99), into.data(), with.data(), with.data(), 4);
+  combine_on_host(Reduction::minloc, IST_FLOAT, into.data(), with.data(), with.data(), 4);
+  combine_on_host(Reduction::sum, IST_FLOAT, into.data(), with.data(), with.data(), -1);
   EXPECT_EQ(into, Elements(64, 0xA5));
 }
 

@@ -256,17 +256,26 @@ bool ShmLink::is_withdrawn(const Offer& offer) const {
   return offer.withdrawn == Offer::kNotCounted || now != offer.withdrawn;
 }
 
+const std::byte* ShmLink::in_peers_heap(std::uint64_t address) const {
+  return peers_heap_->data() + (address - ends_.peer->shared().heap_start.load(std::memory_order_relaxed));
+}
+
+const std::byte* ShmLink::seen_at(const Offer& offer) { return in_peers_heap(offer.address); }
+
+bool ShmLink::is_still_offered(const Offer& offer) {
+  // Guards LOOK, LOOK_LAST: the fence in it keeps the look at the word behind the copy, so that the word is no older than any byte.
+  if (!is_withdrawn(offer)) return true;
+  const auto* const word = reinterpret_cast<const std::uint64_t*>(in_peers_heap(offer.word));
+  return __atomic_load_n(word, __ATOMIC_RELAXED) ==
+         offer.value;  // guard OWN_NUMBER: a later send from the same place is another message
+}
+
 Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) {
-  std::uint64_t found = 0;
   if (sees(offer, Bytes{from.value + size.value})) {
-    const std::uint64_t start = ends_.peer->shared().heap_start.load(std::memory_order_relaxed);
-    const std::byte* const heap = peers_heap_->data();
-    copy_across(into, heap + (offer.address + from.value - start), size.value);
-    // Guards LOOK, LOOK_LAST: the fence in it keeps the look at the word behind the copy, so that the word is no older than any byte.
-    if (!is_withdrawn(offer)) return true;
-    found = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(heap + (offer.word - start)), __ATOMIC_RELAXED);
-    return found == offer.value;  // guard OWN_NUMBER: a later send from the same place is another message
+    copy_across(into, seen_at(offer) + from.value, size.value);
+    return is_still_offered(offer);
   }
+  std::uint64_t found = 0;
   if (!memory_) return false;
   Status read = memory_->read({into, size.value}, offer.address + from.value);
   if (read.ok() && !is_withdrawn(offer)) return true;

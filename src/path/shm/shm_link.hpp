@@ -96,6 +96,8 @@ class ShmLink final : public Link {
   }
   void withdraw_offer() override;
   bool sees(const Offer& offer, Bytes size) override;
+  const std::byte* seen_at(const Offer& offer) override;
+  bool is_still_offered(const Offer& offer) override;
   bool reads_peer() override;
   Status why_not_read() override { return reads_peer() ? Status{} : unreadable_; }
   bool lends() const override { return true; }
@@ -115,6 +117,7 @@ class ShmLink final : public Link {
   Status lock(SharedMemory& ring, bool& locked) const;
   void lock_or_warn(SharedMemory& ring, bool& locked) const;
   bool is_withdrawn(const Offer& offer) const;
+  const std::byte* in_peers_heap(std::uint64_t address) const;  // by the peer's own addresses
   bool in_heap(std::uint64_t address, std::uint64_t size) const;
   bool open_heap(std::uint64_t end);
   Status map_heap(std::uint64_t end);
