@@ -22,7 +22,7 @@ void each_reduce(const Offer& offer) {
   offer(Algorithm::shared, [](auto cost) { shared_reduce(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_to_root(cost); });
   offer(Algorithm::binomial, [](auto cost) { binomial_reduce(cost); });
-  offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
+  offer(Algorithm::direct, [](auto cost) { direct_to_root(cost); });
 }
 
 template <class Offer>

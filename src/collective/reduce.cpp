@@ -162,7 +162,11 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     case Algorithm::shared:
       return shared_reduce(plan, data, root);
     case Algorithm::flat:
-      return data.elements.bytes() > kMostKept ? to_the_other(plan, data, root) : flat(plan, data, root);
+      if (data.elements.bytes() <= kMostKept) return flat(plan, data, root);
+      if (plan.combiner().function == nullptr) return to_the_other(plan, data, root);
+      // A function of the user's is called behind, so that each rank calls it for its part.
+      plan.take(Algorithm::direct);
+      return plan_pairwise_reduce(plan, data, root);
     case Algorithm::binomial:
       return binomial(plan, data, root);
     default:
