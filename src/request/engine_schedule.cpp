@@ -274,19 +274,6 @@ void Engine::begin_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t par
   }
 }
 
-namespace {
-
-// As bytes that are unpacked, but combined with others instead.
-std::unique_ptr<LaidOut> folded(const Schedule::Step& step, const Fold* fold) {
-  if (fold == nullptr) return nullptr;
-  auto laid = std::make_unique<LaidOut>();
-  laid->work.packed = step.to;
-  laid->fold = *fold;
-  return laid;
-}
-
-}  // namespace
-
 void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) {
   const Schedule::Step& step = run.schedule->at(id);
   const Scope& scope = run.schedule->scope();
@@ -295,7 +282,7 @@ void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t 
   Result<OperationId> started = OperationId{};
   if (step.verb == Schedule::Verb::receive) {
     started = receive_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.to, Ticket{}, step.peer.value, step.tag, scope,
-                            gave_up ? nullptr : folded(step, run.schedule->fold_of(step)));
+                            gave_up ? nullptr : folded(step.to, run.schedule->fold_of(step)));
   } else if (gave_up) {
     started = start_giving_up(step.peer, step.tag, scope, {run.status.code(), run.about}, &done);
   } else if (const Status reachable = check_peer(step.peer); !reachable.ok()) {

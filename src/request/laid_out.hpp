@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -35,6 +36,15 @@ struct LaidOut {
   // where they arrive.
   std::optional<Fold> fold = std::nullopt;
 };
+
+// For a receive in a schedule; null without a fold.
+inline std::unique_ptr<LaidOut> folded(const Piece& room, const Fold* fold) {
+  if (fold == nullptr) return nullptr;
+  auto laid = std::make_unique<LaidOut>();
+  laid->work.packed = room;
+  laid->fold = *fold;
+  return laid;
+}
 
 // The answer of a sender that lends memory of which nothing is packed.
 struct LoanApart {
