@@ -3,6 +3,8 @@
 // the like.
 #include <array>
 #include <chrono>
+#include <cstring>
+#include <string>
 #include <thread>
 
 #include "collective_support.hpp"
@@ -186,6 +188,36 @@ TEST_P(Walked, OutOfMemoryThatTheOthersSee) {
       EXPECT_EQ(-1, first_difference(to_one(root, here, bytes, call), in.read())) << "gather " << call;
     }
   }
+}
+
+// In turn on each rank. Who needs its bytes hears of it, and who does not is done or hears of it; the next call is as ever.
+TEST(WalkedErrors, OfABufferThatIsNoneReachAllThatNeedIt) {
+  const Member here{comm()};
+  for (const std::size_t bytes :
+       {std::size_t{8}, std::size_t{1024}, std::size_t{16384}, kLong[1], kLong[2], std::size_t{300000}})
+    for (int wrong = 0; wrong < here.size; ++wrong) {
+      SCOPED_TRACE(std::to_string(bytes) + " bytes, rank " + std::to_string(wrong));
+      const auto count = static_cast<std::int64_t>(bytes);
+      const bool mine = here.rank == wrong;
+      Bytes out(bytes * static_cast<std::size_t>(here.size), 1), in(out.size(), 0xee);
+      const ist_buffer send = mine ? ist_host(nullptr) : ist_host(out.data());
+      const auto hears = [&](int code, bool needs) {
+        if (mine) {
+          EXPECT_EQ(IST_ERR_ARGUMENT, code);
+        } else if (needs) {
+          EXPECT_NE(IST_OK, code);
+        }
+        if (!mine && code != IST_OK) {
+          EXPECT_NE(nullptr, std::strstr(ist_error_text(), ("rank " + std::to_string(wrong)).c_str())) << ist_error_text();
+        }
+      };
+      hears(ist_allgather(send, count, ist_host(in.data()), count, IST_BYTE, here.comm), true);
+      hears(ist_alltoall(send, ist_host(in.data()), count, IST_BYTE, here.comm), true);
+      hears(ist_bcast(send, count, IST_BYTE, wrong, here.comm), true);
+      hears(ist_bcast(send, count, IST_BYTE, (wrong + 1) % here.size, here.comm), false);
+      exchange_and_compare(here, bytes, 3);
+      broadcast_and_compare(here, wrong, bytes, 4);
+    }
 }
 
 }  // namespace
