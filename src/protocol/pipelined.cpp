@@ -264,9 +264,9 @@ bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& end
   else
     copy_across(to, slot.data, slot.header.bytes);
   if (message->by.timed) note_copy(*message, slot.header, begun);
-  if (message->fold) put_aside(*message, slot.header);
+  const Status noted = message->fold ? put_aside(*message, slot.header) : Status{};
   ring_->release_oldest();
-  account(slot.header, {}, ended);
+  account(slot.header, noted, ended);
   return true;
 }
 
@@ -278,12 +278,15 @@ bool RingReceiver::fold_slot(const Message& message, const FullSlot& slot) {
 }
 
 // Slots come in the order of their bytes, so that those beside each other, which share an element, become one.
-void RingReceiver::put_aside(Message& message, const SlotHeader& slot) {
+Status RingReceiver::put_aside(Message& message, const SlotHeader& slot) try {
   const std::uint64_t end = slot.offset + slot.bytes;
   if (!message.aside.empty() && message.aside.back().second == slot.offset)
     message.aside.back().second = end;
   else
     message.aside.emplace_back(slot.offset, end);
+  return {};
+} catch (const std::bad_alloc&) {
+  return no_memory_;
 }
 
 void RingReceiver::fold_aside(const Message& message) {
@@ -306,8 +309,8 @@ void RingReceiver::start(const FullSlot& slot) {
       return between_slot(*kinds_, *found->laid, slot.header.offset, from);
     };
     auto ticket = begun(
-        [&] {
-          if (found->fold) put_aside(*found, slot.header);
+        [&]() -> Result<Ticket> {
+          if (found->fold) IST_TRY(put_aside(*found, slot.header));
           return empty(host_piece(slot.data, length));
         },
         no_memory_);

@@ -39,7 +39,7 @@ struct Finished {
   Bytes bytes;
   double seconds = 0;   // of a receive that was to be timed: what its copies took, those of both sides at the same time
   double both = 0;      // and one after the other
-  bool placed = false;  // of a receive: to where the bytes of its layout belong
+  bool placed = false;  // of a receive: to where the bytes of its layout belong, or combined with others
 };
 
 // How the copies of a message between hosts go round the ring: by loops, and in many lines; or by strings, in few (handing_copy.hpp).
@@ -152,7 +152,7 @@ class RingReceiver {
   void start(const FullSlot& slot);
   void account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended);
   static bool fold_slot(const Message& message, const FullSlot& slot);
-  static void put_aside(Message& message, const SlotHeader& slot);
+  Status put_aside(Message& message, const SlotHeader& slot);
   static void fold_aside(const Message& message);
   const Kinds* kinds_;
   std::string sender_;

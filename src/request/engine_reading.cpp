@@ -89,20 +89,26 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   const auto begun = operation.timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
   const Fold* const fold =
       operation.shown && operation.fold() != nullptr && operation.fold()->size.value == size ? operation.fold() : nullptr;
+  const auto is_there = [&] {
+    return from.link->sees(reading.offer, Bytes{size}) && from.link->is_still_offered(reading.offer);
+  };
+  bool folded_some = reading.done > 0;
   const auto take_part = [&]() -> Result<bool> {
     if (part == Bytes{}) return true;
     if (fold == nullptr)
       return from.link->read_peer(operation.piece.address() + reading.done, reading.offer, Offset{reading.done}, part);
-    if (!from.link->sees(reading.offer, Bytes{size})) return false;
+    if (!is_there()) return false;
     (*fold)(reading.done, from.link->seen_at(reading.offer) + reading.done, part.value);
-    return from.link->is_still_offered(reading.offer);
+    folded_some = true;
+    return is_there();
   };
   const auto read = take_part();
-  if (fold != nullptr && fold->to == fold->here && read.ok() && !*read) {
-    finish(operation, index, taken_back(from.rank));  // what it was combined with is gone
-    return true;
-  }
   if (!read.ok() || !*read) {
+    // In place what it was combined with is gone: whatever comes now, or why nothing does, the receive has failed.
+    if (fold != nullptr && fold->to == fold->here && folded_some) {
+      operation.outcome.fail(taken_back(from.rank));
+      operation.outcome.about = from.rank;
+    }
     // A death, a permission taken back, a send that has ended: the ring carries the message, or the sender says why not.
     if (!read.ok())
       log::once(log::Level::info, "the memory of another rank cannot be read any more: " + read.status().text());
@@ -115,6 +121,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
     reading.done += part.value;
     return true;
   }
+  reading.done = size;  // where memory runs out from here on, nothing is read or combined again
   Envelope taken;
   taken.type = EnvelopeType::taken;
   taken.flags = operation.shown ? kEnvelopeSeen : 0;
@@ -124,7 +131,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   if (fold != nullptr) operation.laid->gathered = true;
   from.shows = operation.shown;
   copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
-  post_or_queue(from, taken);  // where memory runs out, the last part is read once more
+  post_or_queue(from, taken);
   if (operation.timed)
     copies_.took(CopyChoice::Way::single, operation.outcome.bytes, std::chrono::duration<double>(operation.copying).count());
   finish(operation, index, {});

@@ -230,7 +230,8 @@ struct Operation {
   Piece piece;
   Ticket ready;  // of the work that was pending on the piece when the operation was started
   std::shared_ptr<const Group> group;
-  std::unique_ptr<LaidOut> laid;  // where the piece is a block of the library's, for bytes that do not lie in one
+  std::unique_ptr<LaidOut>
+      laid;  // where the piece is a block of the library's, for bytes that do not lie in one or are combined with others
   Outcome outcome;
   std::shared_ptr<const Layout> types;  // of a receive that has not met its message, where types are compared
   template <class S>

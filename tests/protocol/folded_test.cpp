@@ -1,60 +1,74 @@
 // Messages through a ring that are combined with other bytes as they come: each element once, wherever slots end.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <limits>
+#include <span>
 
 #include "ring_pair.hpp"
 
 namespace ist::test {
 namespace {
 
-using Words = std::vector<std::uint64_t>;
+enum class Where { apart, in_place, where_it_came };  // the result
 
-Words random_words(std::size_t count, unsigned seed) {
+// A message of numbers, of which some are none, so that each operand's side shows in a minimum.
+std::vector<double> random_numbers(std::size_t count, unsigned seed) {
   std::mt19937_64 random(seed);
-  Words words(count);
-  for (auto& word : words) word = random();
-  return words;
+  std::vector<double> numbers(count);
+  for (double& number : numbers)
+    number = random() % 3 == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(random() % 1000);
+  return numbers;
 }
 
-// One message of 8-byte numbers, and what it is to be added to, in place or not.
-struct Sum {
-  Sum(RingPair& pair, std::uint64_t bytes, std::uint64_t fill, bool from_device, bool in_place)
+struct Least {
+  Least(RingPair& pair, std::uint64_t bytes, std::uint64_t fill, bool from_device, Where where)
       : number(pair.prepare(bytes, fill, from_device, false)),
-        here(random_words(bytes / 8, static_cast<unsigned>(bytes + fill))),
-        result(in_place ? here : Words(here.size(), 0x5a5a)),
-        expected(here) {
-    const auto& message = pair[number];
-    for (std::size_t i = 0; i < here.size(); ++i) {
-      std::uint64_t came = 0;
-      std::memcpy(&came, message.out.data() + 8 * i, 8);
-      expected[i] += came;
-    }
-    auto* const to = reinterpret_cast<std::byte*>(result.data());
-    const auto* const with = in_place ? to : reinterpret_cast<const std::byte*>(here.data());
-    pair.receiver().expect_fold(RingPair::receiver_op(number), message.to,
-                                {Reduction::sum, IST_UINT64, to, with, Bytes{bytes}, true});
+        where_(where),
+        came_(random_numbers(bytes / 8, static_cast<unsigned>(bytes + fill))),
+        here_(random_numbers(bytes / 8, static_cast<unsigned>(bytes + fill + 1))),
+        result_(here_.size(), -1) {
+    pair.give(number, std::as_bytes(std::span{came_}));
+    const bool left = where != Where::where_it_came;
+    expected_ = left ? here_ : came_;
+    combine_on_host(Reduction::minimum, IST_DOUBLE, expected_.data(), (left ? came_ : here_).data(),
+                    static_cast<std::int64_t>(here_.size()));
+    auto* const to = where == Where::apart      ? reinterpret_cast<std::byte*>(result_.data())
+                     : where == Where::in_place ? reinterpret_cast<std::byte*>(here_.data())
+                                                : pair[number].to.address();
+    pair.receiver().expect_fold(
+        RingPair::receiver_op(number), pair[number].to,
+        {Reduction::minimum, IST_DOUBLE, to, reinterpret_cast<const std::byte*>(here_.data()), Bytes{bytes}, left});
   }
   void expect_right(const RingPair& pair) const {
     EXPECT_TRUE(pair[number].receiver.status.ok()) << pair[number].receiver.status.text();
     EXPECT_TRUE(pair[number].receiver.placed);
-    EXPECT_TRUE(result == expected) << "message " << number;
+    const void* const found = where_ == Where::apart      ? static_cast<const void*>(result_.data())
+                              : where_ == Where::in_place ? static_cast<const void*>(here_.data())
+                                                          : pair[number].to.address();
+    EXPECT_EQ(std::memcmp(found, expected_.data(), expected_.size() * 8), 0) << "message " << number;
     pair.expect_guards(number);
   }
   std::size_t number;
-  Words here, result, expected;
+
+ private:
+  Where where_;
+  std::vector<double> came_, here_, result_, expected_;
 };
 
-TEST(FoldedFromTheRing, elements_that_two_slots_share_are_added_once) {
+constexpr std::array<Where, 3> kWheres{Where::apart, Where::in_place, Where::where_it_came};
+
+TEST(FoldedFromTheRing, elements_that_two_slots_share_are_combined_once) {
   for (const std::uint64_t fill : {8U, 1000U, 1001U, 1004U, 4093U, 4096U, 9000U})
     for (const bool from_device : {false, true})
-      for (const bool in_place : {false, true})
+      for (const Where where : kWheres)
         for (const std::uint64_t bytes : {8U, 1000U, 4096U, 40000U}) {
           RingPair pair{static_cast<unsigned>(bytes + fill), {}};
-          const Sum sum{pair, bytes, fill, from_device, in_place};
-          pair.send(sum.number);
+          const Least least{pair, bytes, fill, from_device, where};
+          pair.send(least.number);
           pair.run();
-          sum.expect_right(pair);
+          least.expect_right(pair);
         }
 }
 
@@ -63,12 +77,12 @@ TEST(FoldedFromTheRing, beside_other_messages_of_any_kind) {
   for (unsigned round = 0; round < 40; ++round) {
     std::mt19937 random{round};
     RingPair pair{round, {1 + static_cast<std::uint32_t>(random() % 5), 1 + random() % 5000, 1 + random() % 4, 20}};
-    std::vector<Sum> sums;
-    sums.reserve(12);
+    std::vector<Least> all;
+    all.reserve(12);
     for (int i = 0; i < 12; ++i) {
       if (random() % 2 == 0) {
-        sums.emplace_back(pair, 8 * (1 + random() % 3000), 1 + random() % 6000, random() % 2 == 0, random() % 2 == 0);
-        pair.send(sums.back().number);
+        all.emplace_back(pair, 8 * (1 + random() % 3000), 1 + random() % 6000, random() % 2 == 0, kWheres[random() % 3]);
+        pair.send(all.back().number);
       } else {
         pair.prepare_and_send(1 + random() % 20000, 1 + random() % 6000, random() % 2 == 0, random() % 2 == 0);
       }
@@ -77,8 +91,8 @@ TEST(FoldedFromTheRing, beside_other_messages_of_any_kind) {
     pair.run();
     std::size_t next = 0;
     for (std::size_t i = 0; i < pair.size(); ++i) {
-      if (next < sums.size() && sums[next].number == i)
-        sums[next++].expect_right(pair);
+      if (next < all.size() && all[next].number == i)
+        all[next++].expect_right(pair);
       else
         pair.expect_whole(i);
     }
@@ -89,11 +103,11 @@ TEST(FoldedFromTheRing, beside_other_messages_of_any_kind) {
 TEST(FoldedFromTheRing, what_its_sender_could_not_read_is_an_error) {
   RingPair pair{5, {}};
   pair.sending_device().fails_at_end = [](std::size_t number) { return number == 2; };
-  const Sum sum{pair, 40000, 4096, true, false};
-  pair.send(sum.number);
+  const Least least{pair, 40000, 4096, true, Where::apart};
+  pair.send(least.number);
   pair.run();
-  EXPECT_FALSE(pair[sum.number].receiver.status.ok());
-  pair.expect_guards(sum.number);
+  EXPECT_FALSE(pair[least.number].receiver.status.ok());
+  pair.expect_guards(least.number);
 }
 
 }  // namespace

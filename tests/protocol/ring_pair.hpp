@@ -6,11 +6,13 @@
 // Errors         : an operation reported twice, or never, fails the test; so does a ring that stands still.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,10 @@ class RingPair {
     const std::size_t number = prepare(bytes, fill, false, false);
     messages_[number].by = receiver_.expect_of_host(receiver_op(number), messages_[number].to, false);
     return number;
+  }
+  // These bytes in place of random ones.
+  void give(std::size_t number, std::span<const std::byte> bytes) {
+    std::copy(bytes.begin(), bytes.end(), messages_[number].out.begin());
   }
   void send(std::size_t number) {
     const Message& message = messages_[number];

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -148,6 +149,37 @@ TEST(Folded, TheSidesAreThoseOfRanksAndNotOfWhoReceives) {
         const bool none = (i + static_cast<std::size_t>(right)) % 2 == 0;
         ASSERT_TRUE(none ? std::isnan(found[i]) : found[i] == 1.0 + right) << "call " << call << ", element " << i;
       }
+    }
+}
+
+// The last rank has given it up before the others come, who have combined nothing: they hear what it did.
+TEST(Folded, InPlaceWithARankThatGaveTheCallUpSaysSo) {
+  if (size() == 1) GTEST_SKIP() << "not covered here: a call that others make, too; takes two ranks";
+  const int last = size() - 1;
+  for (const bool seen : {false, true})
+    for (const std::size_t count : {std::size_t{9000}, std::size_t{70001}, std::size_t{131075}}) {
+      SCOPED_TRACE(std::to_string(count) + (seen ? " seen" : ""));
+      HostNumbers numbers{count, seen};
+      fill(numbers, rank());
+      const auto n = static_cast<std::int64_t>(count);
+      int word = 0;
+      if (rank() != last) IST_OK_OR_FAIL(ist_recv(ist_host(&word), 1, IST_INT, last, 711, comm(), IST_STATUS_IGNORE));
+      ist_request request = IST_REQUEST_NULL;
+      IST_OK_OR_FAIL(ist_iallreduce(IST_IN_PLACE, numbers.get(), n, IST_UINT64, IST_SUM, comm(), &request));
+      if (rank() == last) {
+        IST_OK_OR_FAIL(ist_cancel(request));
+        ist_status status{};
+        IST_OK_OR_FAIL(ist_wait(&request, &status));
+        EXPECT_EQ(IST_CANCELLED, status.code);
+        for (int to = 0; to < last; ++to) IST_OK_OR_FAIL(ist_send(ist_host(&word), 1, IST_INT, to, 711, comm()));
+      } else {
+        EXPECT_EQ(IST_ERR_PENDING, ist_wait(&request, IST_STATUS_IGNORE)) << ist_error_text();
+        EXPECT_NE(nullptr, std::strstr(ist_error_text(), ("rank " + std::to_string(last)).c_str())) << ist_error_text();
+      }
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+      fill(numbers, rank());
+      IST_OK_OR_FAIL(ist_allreduce(IST_IN_PLACE, numbers.get(), n, IST_UINT64, IST_SUM, comm()));
+      expect_sum(numbers, 0, count, size(), "the call after it");
     }
 }
 

@@ -21,9 +21,11 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<Place, bool>>& 
                                                : "of_what_came"} +
          (came_left ? "_left" : "_right");
 }
+// What comes as the left operand has a place of its own.
 INSTANTIATE_TEST_SUITE_P(Each, Folded,
-                         testing::Combine(testing::Values(Place::apart, Place::of_here, Place::of_what_came),
-                                          testing::Bool()),
+                         testing::Values(std::tuple{Place::apart, false}, std::tuple{Place::apart, true},
+                                         std::tuple{Place::of_here, false}, std::tuple{Place::of_here, true},
+                                         std::tuple{Place::of_what_came, false}),
                          name_of_case);
 
 TEST_P(Folded, part_by_part_every_element_is_what_the_reduction_gives) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
+#include <utility>
 
 #include "base/log.hpp"
 
@@ -37,14 +39,21 @@ bool CudaSight::came() {
   return true;
 }
 
+void CudaSight::put_on_trial() try {
+  trial_ = std::make_shared<Trial>();
+  trial_->at = at_;
+  trial_->bytes = bytes_;
+} catch (const std::bad_alloc&) {
+  *this = {};
+}
+
 void CudaSight::note() {
-  if (!trial_->seen.empty()) return;
-  trial_->seen.assign(trial_->at, trial_->at + trial_->bytes);
+  if (!std::exchange(trial_->kept, true)) std::memcpy(trial_->seen.data(), trial_->at, trial_->bytes);
 }
 
 std::optional<bool> CudaSight::was_right() const {
-  if (trial_ == nullptr || trial_->seen.empty()) return std::nullopt;
-  return std::equal(trial_->seen.begin(), trial_->seen.end(), trial_->at);
+  if (trial_ == nullptr || !trial_->kept) return std::nullopt;
+  return std::memcmp(trial_->seen.data(), trial_->at, trial_->bytes) == 0;
 }
 
 CudaSights::CudaSights(const CudaApi& api, bool check) : api_(api), check_(check) {

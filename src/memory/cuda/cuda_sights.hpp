@@ -51,7 +51,8 @@ class CudaSight {
   bool is_word() const { return is_word_; }
   // Are all of them there? If so, what they are may be read, unless they are on trial.
   bool came();
-  void put_on_trial() { trial_ = std::make_shared<Trial>(Trial{at_, bytes_, {}}); }
+  // Empty where memory runs out: then the event alone tells.
+  void put_on_trial();
   bool on_trial() const { return trial_ != nullptr; }
   // Keeps what is there now, the first time.
   void note();
@@ -68,7 +69,8 @@ class CudaSight {
   struct Trial {
     const std::byte* at;
     std::size_t bytes;
-    std::vector<std::byte> seen;
+    bool kept = false;
+    std::array<std::byte, 1024> seen;
   };
   std::shared_ptr<Trial> trial_;  // sights are copied
 };
@@ -76,14 +78,14 @@ class CudaSight {
 class CudaSights {
  public:
   // Most bytes that are looked for: of more the last come late enough for the event.
-  static constexpr Bytes kMostSeen = kibibytes(1);
+  static constexpr Bytes kMostSeen{1024};
   // Most that are written as values, each of which takes as long again as a quarter of a copy.
   static constexpr Bytes kMostInValues{24};
 
   // What the first copy's place is filled with, in every process: of that, too, a copy has to come to its end.
   static constexpr std::uint64_t kFirstFilling = 0x9e3779b97f4a7c15;
 
-  // Copies out of each device whose event is waited for, too.
+  // Copies out of each device that were seen and whose event is waited for, too.
   static constexpr std::uint8_t kTrials = 64;
 
   // `check`: all are on trial.
