@@ -135,6 +135,10 @@ IST_API int ist_ialltoallv(ist_buffer send, const int64_t* send_counts, const in
                            const int64_t* recv_counts, const int64_t* recv_displs, ist_type type, ist_comm comm,
                            ist_request* request);
 
+/* Of a grid (ist_cart_create): the ranks with this rank's coordinates in all dimensions d with remain[d] = 0, as a grid over the others, in their
+ * order and as periodic as they are; one remains at least. IST_ERR_HANDLE for a communicator without a grid. */
+IST_API int ist_cart_sub(ist_comm cart, int ndims, const int* remain, ist_comm* sub);
+
 #ifdef __cplusplus
 }
 #endif

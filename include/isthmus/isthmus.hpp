@@ -214,6 +214,11 @@ class Cart : public Comm {
     detail::check(ist_cart_rank(comm_, coords.data(), &found));
     return found;
   }
+  // The grid of those with this rank's coordinates in the dimensions that do not remain; collective.
+  Cart sub(std::span<const int> remain) const {
+    return Cart(
+        made([&](ist_comm* out) { return ist_cart_sub(comm_, static_cast<int>(remain.size()), remain.data(), out); }));
+  }
   // Whom this rank receives from and sends to; proc_null past an edge.
   struct Shift {
     int source;

@@ -595,6 +595,11 @@ class Cart(Comm):
     def cart_shift(self, dimension: int, displacement: int) -> tuple[int, int]:
         """Whom this rank receives from and sends to; PROC_NULL past an edge."""
 
+    def cart_sub(self, remain: Sequence[bool]) -> Cart:
+        """
+        The grid of the ranks with this one's coordinates in the dimensions that do not remain, of which one must. Collective.
+        """
+
     def __repr__(self) -> str: ...
 
 def dims_create(ranks: int, dims: Sequence[int]) -> list[int]:

@@ -45,6 +45,13 @@ class Cart final : public Comm {
     check(ist_cart_shift(open()->user, dimension, displacement, &found.first, &found.second));
     return found;
   }
+  nb::object cart_sub(const std::vector<bool>& remain) const {
+    const Numbers left(remain.begin(), remain.end());
+    auto made = create_from(open(), [left](ist_comm cart, ist_comm* created) {
+      return ist_cart_sub(cart, static_cast<int>(left.size()), left.data(), created);
+    });
+    return nb::cast(Cart(std::move(made)));
+  }
   std::string grid_text() const {
     std::string shape;
     for (const int extent : dims()) {
@@ -103,6 +110,10 @@ void bind_carts(nb::module_& module, nb::class_<Comm>& comm) {
       .def("cart_rank", &Cart::cart_rank, "coords"_a, "Who is there; periodic dimensions are taken modulo their extent.")
       .def("cart_shift", &Cart::cart_shift, "dimension"_a, "displacement"_a,
            "Whom this rank receives from and sends to; PROC_NULL past an edge.")
+      .def("cart_sub", &Cart::cart_sub, "remain"_a,
+           nb::sig("def cart_sub(self, remain: collections.abc.Sequence[bool]) -> Cart"),
+           "The grid of the ranks with this one's coordinates in the dimensions that do not remain, of which one must. "
+           "Collective.")
       .def("__repr__", &Cart::grid_text);
   module.def("dims_create", &dims_create, "ranks"_a, "dims"_a,
              "Balanced extents of a grid; entries that are not 0 are kept: dims_create(12, [0, 0]) gives [4, 3].");

@@ -77,8 +77,11 @@ void Walk::fulfil(Step step) {
   }
 }
 
+// Its receiver may have doubted the call, because of what a third rank did, and asks for it no more.
 void Walk::wait_for_send(const Message& message) {
-  const Outcome outcome = wait_for(comm_.engine(), message.sent);
+  Status vain;
+  const Outcome outcome = ist::wait_for_send(comm_.engine(), message.sent, doubt(), vain);
+  if (!vain.ok()) return give_up(vain, comm_.engine().rank());
   if (outcome.status.ok()) return;
   give_up(outcome.status, outcome.status.code() == IST_ERR_PEER_LEFT ? message.peer : comm_.engine().rank());
 }
@@ -101,6 +104,11 @@ void Walk::post_all() {
     const auto id = engine.start_receive(to, message.peer.value, message.tag, scope);
     if (id.ok()) message.posted = *id;  // else it is told when it is waited for
   }
+}
+
+std::function<Status()> Walk::doubt() const {
+  if (comm_.lane() == nullptr) return nullptr;
+  return [this] { return comm_.lane()->compare(call_, asks_); };
 }
 
 Status Walk::uneven(const Message& message, Bytes came) const {
@@ -126,7 +134,7 @@ void Walk::receive_now(const Message& message) {
                          {scope.context, message.peer.value, message.tag},
                          scope.group.get()};
   WhileNothingComes meanwhile;
-  if (comm_.lane() != nullptr) meanwhile.doubt = [this] { return comm_.lane()->compare(call_, asks_); };
+  meanwhile.doubt = doubt();
   meanwhile.long_wait = [this] { post_all(); };
   Status status = posted.value != 0 ? wait_for_receive(engine, posted, receive, meanwhile.doubt)
                                     : receive_and_wait(engine, receive, scope, meanwhile);

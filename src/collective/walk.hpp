@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <new>
 #include <type_traits>
@@ -95,6 +96,7 @@ class Walk {
   }
   void give_up(const Status& why, Rank about);
   Status uneven(const Message& message, Bytes came) const;
+  std::function<Status()> doubt() const;  // null: nobody tells what it makes
   void receive_now(const Message& message);
   std::size_t open_receives();
   void post_all();

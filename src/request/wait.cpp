@@ -134,6 +134,13 @@ Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive,
   return receive.outcome.cancelled ? vain : Status{};
 }
 
+Outcome wait_for_send(Engine& engine, OperationId id, const std::function<Status()>& doubt, Status& vain) {
+  const Status why = doubt ? doubt_until_complete(engine, id, doubt) : Status{};
+  Outcome outcome = wait_for(engine, id);
+  if (outcome.cancelled) vain = why;
+  return outcome;
+}
+
 Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const WhileNothingComes& meanwhile) {
   receive.scope = &scope;
   if (spin_for(engine, receive)) return {};

@@ -101,6 +101,11 @@ TEST(Grids, tell_coordinates_and_neighbours) {
   grid.sendrecv(std::array{grid.rank()}, shift.dest, 0, got, shift.source, 0);
   EXPECT_EQ(got[0], shift.source == isthmus::proc_null ? -1 : shift.source);
   EXPECT_THROW(static_cast<void>(grid.rank_at(std::array{1})), isthmus::Error);
+  const auto column = grid.sub(std::array{1, 0});
+  EXPECT_EQ(column.dims(), std::vector{dims[0]});
+  EXPECT_EQ(column.coords(), std::vector{grid.coords()[0]});
+  EXPECT_EQ(column.size(), dims[0]);
+  EXPECT_THROW(static_cast<void>(grid.sub(std::array{0, 0})), isthmus::Error);
 }
 
 TEST(Probes, tell_the_length_and_a_matched_message_is_received_once) {

@@ -1,4 +1,6 @@
 // Communicators: messages never cross them, ranks are theirs, errors name them; grids. Run on 1 to 5 ranks.
+#include <isthmus/collective.h>
+
 #include <numeric>
 
 #include "rank_test.hpp"
@@ -310,6 +312,56 @@ TEST(Grids, CoordinatesRanksAndShiftsAgreeAndPeriodsWrap) {
   EXPECT_EQ(IST_ERR_ARGUMENT, ist_cart_shift(grid, 2, 1, &source, &dest));
   EXPECT_EQ(IST_ERR_HANDLE, ist_cart_shift(comm(), 0, 1, &source, &dest));
   EXPECT_NE(std::string(ist_error_text()).find("\"world\" has no grid"), std::string::npos) << ist_error_text();
+  IST_OK_OR_FAIL(ist_comm_free(&grid));
+}
+
+// Of a grid of three dimensions all that can remain of it: a value goes round each, from the ranks whose other coordinates are the same.
+TEST(Grids, WhatRemainsOfOneIsAGridOfThoseInOneLineOrPlane) {
+  std::vector<int> dims(3);
+  IST_OK_OR_FAIL(ist_dims_create(size(), 3, dims.data()));
+  const int periods[3] = {1, 0, 1};
+  ist_comm grid = IST_COMM_NULL, part = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_cart_create(comm(), 3, dims.data(), periods, 0, &grid));
+  std::vector<int> here(3);
+  IST_OK_OR_FAIL(ist_cart_coords(grid, rank(), 3, here.data()));
+  for (int chosen = 1; chosen < 8; ++chosen) {
+    const int remain[3] = {chosen & 4, chosen & 2, chosen & 1};
+    IST_OK_OR_FAIL(ist_cart_sub(grid, 3, remain, &part));
+    std::vector<int> expected_dims, expected_periods, expected_here;
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (remain[d] == 0) continue;
+      expected_dims.push_back(dims[d]);
+      expected_periods.push_back(periods[d]);
+      expected_here.push_back(here[d]);
+    }
+    const auto ndims = static_cast<int>(expected_dims.size());
+    std::vector<int> found_dims(expected_dims.size()), found_periods(expected_dims.size()), found_here(expected_dims.size());
+    IST_OK_OR_FAIL(ist_cart_get(part, ndims, found_dims.data(), found_periods.data(), found_here.data()));
+    EXPECT_EQ(expected_dims, found_dims);
+    EXPECT_EQ(expected_periods, found_periods);
+    EXPECT_EQ(expected_here, found_here);
+    int ranks = 0;
+    IST_OK_OR_FAIL(ist_comm_size(part, &ranks));
+    for (int other = 0; other < ranks; ++other) {
+      int in_world = -1;
+      IST_OK_OR_FAIL(ist_comm_world_rank(part, other, &in_world));
+      std::vector<int> there(3);
+      IST_OK_OR_FAIL(ist_cart_coords(grid, in_world, 3, there.data()));
+      for (std::size_t d = 0; d < 3; ++d) EXPECT_TRUE(remain[d] != 0 || there[d] == here[d]) << chosen;
+    }
+    int sum = 0;
+    const int one = 1;
+    IST_OK_OR_FAIL(ist_allreduce(ist_host(&one), ist_host(&sum), 1, IST_INT, IST_SUM, part));
+    EXPECT_EQ(ranks, sum);
+    IST_OK_OR_FAIL(ist_comm_free(&part));
+  }
+  const int none[3] = {0, 0, 0};
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_cart_sub(grid, 3, none, &part));
+  EXPECT_NE(std::string(ist_error_text()).find("one must remain"), std::string::npos) << ist_error_text();
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_cart_sub(grid, 2, periods, &part));
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_cart_sub(grid, 3, nullptr, &part));
+  EXPECT_EQ(IST_ERR_HANDLE, ist_cart_sub(comm(), 3, periods, &part));
+  EXPECT_EQ(IST_COMM_NULL, part);
   IST_OK_OR_FAIL(ist_comm_free(&grid));
 }
 

@@ -108,6 +108,7 @@ static_assert(same<int(int, int, int*)>(ist_dims_create) && same<int(ist_comm, i
 static_assert(same<int(ist_comm, int, const int*, const int*, int, ist_comm*)>(ist_cart_create));
 static_assert(same<int(ist_comm, int, int*, int*, int*)>(ist_cart_get) &&
               same<int(ist_comm, int, int, int*)>(ist_cart_coords));
+static_assert(same<int(ist_comm, int, const int*, ist_comm*)>(ist_cart_sub));
 static_assert(same<int(ist_comm, const int*, int*)>(ist_cart_rank) &&
               same<int(ist_comm, int, int, int*, int*)>(ist_cart_shift));
 static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm)>(ist_ssend));

@@ -1,4 +1,6 @@
 // C calls about grids of ranks.
+#include <isthmus/collective.h>
+
 #include <algorithm>
 
 #include "base/ranges.hpp"
@@ -68,6 +70,34 @@ Status check_dimensions(const Communicator& cart, int ndims, bool complete) {
   return complete ? Status{} : Status{IST_ERR_ARGUMENT, "an array to be filled in is null"};
 }
 
+// What is left of a grid, and who shares the rest of this rank's coordinates with it.
+struct SubGrid {
+  Grid grid;
+  int colour = 0;
+};
+
+Result<SubGrid> sub_grid_of(const Communicator& cart, int ndims, const int* remain) {
+  if (!cart.grid())
+    return Status{IST_ERR_HANDLE, "communicator \"" + cart.name() + "\" has no grid; make one with ist_cart_create"};
+  IST_TRY(check_dimensions(cart, ndims, true));
+  if (remain == nullptr) return Status{IST_ERR_ARGUMENT, "remain is null"};
+  const Grid& whole = *cart.grid();
+  const std::vector<int> here = whole.coords_of(cart.rank());
+  SubGrid found;
+  for (std::size_t d = 0; d < here.size(); ++d) {
+    if (remain[d] == 0) {
+      found.colour = found.colour * whole.dims[d] + here[d];
+      continue;
+    }
+    found.grid.dims.push_back(whole.dims[d]);
+    found.grid.periods.push_back(whole.periods[d]);
+  }
+  if (found.grid.dims.empty())
+    return Status{IST_ERR_ARGUMENT,
+                  "remain is 0 for all " + std::to_string(ndims) + " dimensions; one must remain, or take ist_comm_split"};
+  return found;
+}
+
 int moved(const Communicator& cart, int dimension, std::int64_t displacement) {
   const auto d = static_cast<std::size_t>(dimension);
   const Grid& grid = *cart.grid();
@@ -112,6 +142,21 @@ int ist_cart_create(ist_comm comm, int ndims, const int* dims, const int* period
                      });
 } catch (...) {
   return ist::report_exception("ist_cart_create");
+}
+
+int ist_cart_sub(ist_comm cart, int ndims, const int* remain, ist_comm* sub) try {
+  const ist::Range range("ist_cart_sub");
+  return ist::create("ist_cart_sub", cart, sub,
+                     [&](const ist::InWorld& parent) -> ist::Result<std::unique_ptr<ist::Communicator>> {
+                       auto found = ist::sub_grid_of(*parent.comm, ndims, remain);
+                       if (!found.ok()) return found.status();
+                       // In the order of ranks the last dimension that is left runs fastest, as in the whole.
+                       auto made = ist::split(*parent.comm, {found->colour, 0}, parent.world->contexts(), "grid");
+                       if (made.ok() && *made) (*made)->set_grid(std::move(found->grid));
+                       return made;
+                     });
+} catch (...) {
+  return ist::report_exception("ist_cart_sub");
 }
 
 int ist_cart_ndims(ist_comm cart, int* ndims) try {

@@ -38,6 +38,26 @@ def test_coordinates_and_neighbours(comm, ndims):
             assert grid.cart_shift(dimension, displacement) == tuple(expected)
 
 
+@pytest.mark.parametrize("remain", [[True, False], [False, True], [True, True]])
+def test_what_remains_of_a_grid(comm, remain):
+    grid = comm.cart_create(isthmus.dims_create(comm.size, [0, 0]), [True, False])
+    part = grid.cart_sub(remain)
+    kept = [d for d in range(2) if remain[d]]
+    assert isinstance(part, isthmus.Cart) and part.size == math.prod(grid.dims[d] for d in kept)
+    assert (part.dims, part.periods, part.coords) == tuple([of[d] for d in kept] for of in (grid.dims, grid.periods, grid.coords))
+    total = np.zeros(1, "i4")
+    part.allreduce(np.full(1, grid.coords[kept[0]], "i4"), total)
+    assert total[0] == sum(range(part.dims[0])) * (part.size // part.dims[0])
+
+
+def test_a_grid_of_which_nothing_remains(comm):
+    grid = comm.cart_create([comm.size])
+    with pytest.raises(isthmus.Error, match="one must remain"):
+        grid.cart_sub([False])
+    with pytest.raises(isthmus.Error, match="ndims is 2; the grid has 1"):
+        grid.cart_sub([True, True])
+
+
 def test_a_halo_exchange(comm):
     grid = comm.cart_create([comm.size], [False])
     source, dest = grid.cart_shift(0, 1)
