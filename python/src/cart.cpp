@@ -1,4 +1,5 @@
 // Grids of ranks.
+#include <isthmus/collective.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
