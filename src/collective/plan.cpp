@@ -161,7 +161,8 @@ Piece Plan::host_scratch(Bytes bytes) {
 Plan::Step Plan::receive_combined(const Operands& with, int from, int number, std::initializer_list<Step> free,
                                   std::initializer_list<Step> needs) {
   const auto on_host = [](const Piece& piece) { return piece.kind == KindId::host; };
-  if (!walk_ && combiner_.function == nullptr && on_host(with.to) && on_host(with.here) && on_host(with.room)) {
+  if (with.as_it_comes && !walk_ && combiner_.function == nullptr && on_host(with.to) && on_host(with.here) &&
+      on_host(with.room)) {
     const Fold fold{combiner_.reduction, combiner_.type, with.to.address(),
                     with.here.address(), with.to.size,   with.came_left};
     const Step step = schedule().receive(fold, with.room, comm_.to_world(from), number, needs);

@@ -172,6 +172,7 @@ class Plan {
     Piece here;
     Piece room;
     bool came_left = true;
+    bool as_it_comes = true;  // then it is received only after `needs`
   };
   Step receive_combined(const Operands& with, int from, int number, std::initializer_list<Step> free,
                         std::initializer_list<Step> needs);

@@ -72,7 +72,10 @@ class Scan {
       if (plan_.rank() - distance >= first_) {
         const Piece theirs = turn.theirs[static_cast<std::size_t>(round - 1)].part(Offset{}, result.size);
         const Plan::Step needed = same_place(have, partial) || data_.in_place ? sent : Plan::kNone;
-        done = come(partial, have, theirs, plan_.rank() - distance, tag(number, round), turn.last_use, needed, done);
+        // Behind a send it would be received only once the receiver of that goes on, and so from rank to rank.
+        const Plan::Operands operands{partial, have, theirs, true, needed == Plan::kNone};
+        done =
+            plan_.receive_combined(operands, plan_.rank() - distance, tag(number, round), {turn.last_use}, {needed, done});
         have = partial;
       } else if (sent != Plan::kNone) {
         const Plan::Step both = plan_.join();
@@ -82,20 +85,6 @@ class Scan {
       }
     }
     turn.last_use = same_place(result, have) ? done : plan_.copy(result, have, {done});
-  }
-
-  // What is combined as it comes is received only once its operand is there: behind a send it would wait until the receiver of that goes on, and so
-  // from rank to rank. `sent` is of what lies where the result comes.
-  Plan::Step come(const Piece& partial, const Piece& have, const Piece& theirs, int from, int number, Plan::Step free,
-                  Plan::Step sent, Plan::Step done) {
-    if (sent == Plan::kNone) return plan_.receive_combined({partial, have, theirs}, from, number, {free}, {done});
-    const Plan::Step arrived = plan_.receive(theirs, from, number, {free});
-    const Plan::Step ready = plan_.join();
-    plan_.need(ready, arrived);
-    plan_.need(ready, sent);
-    plan_.need(ready, done);
-    const Plan::Step there = same_place(partial, have) ? Plan::kNone : plan_.copy(partial, have, {ready});
-    return plan_.combine(partial, theirs, {ready, there});
   }
 
   Plan& plan_;
