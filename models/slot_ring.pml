@@ -2,7 +2,8 @@
  *
  * Writer and reader each have a device whose copies, once started, finish when they like: the bytes of a slot change, or are
  * looked at, at any time between start and finish. What must hold: every slot is read once, in order, with its own header and
- * bytes; nobody waits for ever. */
+ * bytes; nobody waits for ever. The slots have one of two shapes, whose bytes overlap: long ones, whose first half is used, or as many short ones as there
+ * are headers. The writer changes the shape as often as CHANGES says, whenever he may. */
 #ifndef SLOTS
 #define SLOTS 3
 #endif
@@ -10,24 +11,35 @@
 #define MESSAGES 7
 #endif
 
-byte bytes[SLOTS];
-byte header[SLOTS];
+#ifndef CHANGES
+#define CHANGES 2
+#endif
+#define HEADERS (SLOTS + 1)
+#define LONG 0
+#define SHORT 1
+
+byte bytes[2 * SLOTS];
+byte header[HEADERS];
+byte place[HEADERS]; /* of the bytes, beside the header */
 byte published;
 byte released;
 
 /* private to the writer and its device, and to the reader and its device */
+byte shape = LONG;
 byte started;
+byte at[MESSAGES]; /* where message i is filled */
 byte finished[MESSAGES]; /* 1: the copy into the slot of message i has finished */
 byte taken;
 byte delivered[MESSAGES];
+byte from[MESSAGES]; /* where message i is read */
 
 active proctype writer_device() {
   byte i;
   do
-  :: atomic { i < MESSAGES && i < started && finished[i] == 0 -> bytes[i % SLOTS] = 50 + i; finished[i] = 1 }
+  :: atomic { i < MESSAGES && i < started && finished[i] == 0 -> bytes[at[i]] = 50 + i; finished[i] = 1 }
   /* any other started one, out of order */
   :: atomic { i + 1 < MESSAGES && i + 1 < started && finished[i + 1] == 0 ->
-              bytes[(i + 1) % SLOTS] = 50 + i + 1; finished[i + 1] = 1 }
+              bytes[at[i + 1]] = 50 + i + 1; finished[i + 1] = 1 }
   :: atomic { i < MESSAGES && finished[i] == 1 -> i++ }
   :: i == MESSAGES -> break
   od
@@ -35,9 +47,15 @@ active proctype writer_device() {
 
 #ifndef NO_GUARD_ROOM
 /* acquire: the reader's last look at the slot comes before our first write */
-#define MAY_START (started - released < SLOTS)
+#define MAY_START (started - released < (shape == LONG -> SLOTS : HEADERS))
 #else
 #define MAY_START true
+#endif
+#ifndef NO_GUARD_DRAINED
+/* acquire: the same, of all slots of the other shape */
+#define MAY_CHANGE (started == released)
+#else
+#define MAY_CHANGE true
 #endif
 #ifndef NO_GUARD_FINISHED
 /* the caller publishes what its copy's ticket has reported finished */
@@ -60,13 +78,18 @@ active proctype writer_device() {
 
 active proctype writer() {
   byte shown = 0; /* published_ */
+  byte changes = 0;
   do
-  :: started < MESSAGES && MAY_START -> started++
+  :: atomic { started < MESSAGES && MAY_START ->
+              at[started] = (shape == LONG -> 2 * (started % SLOTS) : started % HEADERS);
+              started++ }
+  :: atomic { started < MESSAGES && changes < CHANGES && MAY_CHANGE -> shape = 1 - shape; changes++ }
   :: shown < started && MAY_PUBLISH ->
 #ifdef NO_GUARD_PUBLISH_LAST
      published = shown + 1;
 #endif
-     header[shown % SLOTS] = shown;
+     header[shown % HEADERS] = shown;
+     place[shown % HEADERS] = at[shown];
 #ifndef NO_GUARD_PUBLISH_LAST
      /* release: header and bytes come before the count that shows them */
      published = shown + 1;
@@ -75,7 +98,8 @@ active proctype writer() {
 #ifdef NO_GUARD_IN_ORDER
   :: shown + 1 < started && finished[shown + 1] == 1 ->
      /* the younger copy has finished first and is counted as if it were the oldest */
-     header[shown % SLOTS] = shown;
+     header[shown % HEADERS] = shown;
+     place[shown % HEADERS] = at[shown];
      published = shown + 1;
      shown++
 #endif
@@ -87,7 +111,8 @@ active proctype reader() {
   byte back = 0; /* released_ */
   do
   :: taken < MESSAGES && MAY_TAKE ->
-     assert(header[taken % SLOTS] == taken);
+     assert(header[taken % HEADERS] == taken);
+     from[taken] = place[taken % HEADERS];
      taken++
   :: back < taken && MAY_RELEASE -> back++; released = back
 #ifdef NO_GUARD_RELEASE_IN_ORDER
@@ -100,9 +125,9 @@ active proctype reader() {
 active proctype reader_device() {
   byte i;
   do
-  :: atomic { i < MESSAGES && i < taken && delivered[i] == 0 -> assert(bytes[i % SLOTS] == 50 + i); delivered[i] = 1 }
+  :: atomic { i < MESSAGES && i < taken && delivered[i] == 0 -> assert(bytes[from[i]] == 50 + i); delivered[i] = 1 }
   :: atomic { i + 1 < MESSAGES && i + 1 < taken && delivered[i + 1] == 0 ->
-              assert(bytes[(i + 1) % SLOTS] == 50 + i + 1); delivered[i + 1] = 1 }
+              assert(bytes[from[i + 1]] == 50 + i + 1); delivered[i + 1] = 1 }
   :: atomic { i < MESSAGES && delivered[i] == 1 -> i++ }
   :: i == MESSAGES -> break
   od

@@ -5,6 +5,9 @@
 // Ownership      : views of memory that the path maps; slots are views of the ring.
 // Errors         : none; a full or empty ring gives no slot.
 //
+// The memory of the slots serves in one of two shapes: as they are, or, for a writer that runs far ahead (Filling::ahead), as many short slots, one
+// behind the other. The shape changes only while the reader has given back all that was in the other one.
+//
 // A slot may be filled while the copies of earlier ones are still running: `started` (private to the writer) runs ahead of
 // `published` (shared), and only published slots are seen by the reader. The reader in turn takes slots ahead of releasing
 // them: `taken` is private, `released` shared.
@@ -24,7 +27,7 @@ namespace ist {
 
 // The shared part, at the start of the ring's memory; headers and slots follow at fixed places.
 struct SlotRingShared {
-  static constexpr std::uint32_t kMagic = 0x49537247;
+  static constexpr std::uint32_t kMagic = 0x49537248;
   alignas(128) std::uint32_t magic;
   std::uint32_t slots;
   std::uint64_t slot_bytes;
@@ -33,17 +36,26 @@ struct SlotRingShared {
 };
 
 struct SlotRingLayout {
+  static constexpr std::uint64_t kHeaders = 64;  // and so the most slots, of either shape
   std::uint32_t slots = 0;
   Bytes slot_bytes;
   Bytes total() const;  // of the whole ring, a multiple of the page size
+  Bytes room() const;   // of all slots
   Offset header(std::uint64_t n) const;
   Offset slot(std::uint64_t n) const;  // page-aligned
+};
+
+// Which bytes of the ring the next slot has.
+enum class Filling : std::uint8_t {
+  by_turns,  // a slot's; pieces that it takes several of take turns in it
+  in_place,  // a slot's first, always the same ones
+  ahead,     // the next ones of all that a lap goes round: the writer may be as many pieces ahead
 };
 
 struct Slot {
   std::byte* data = nullptr;
   Bytes capacity;
-  std::uint64_t place = 0;  // of data in the slot; for its header
+  std::uint64_t place = 0;  // of data, from the start of the slot on and round the ring's room; for its header
 };
 
 struct FullSlot {
@@ -56,8 +68,9 @@ class SlotRingWriter {
   // Formats the memory; `ring_bell` is called after each publication. `lap`: where a slot takes several of the pieces that are wanted, they
   // take turns, so that a processor comes back to a line after about so many bytes (memory/host/handing_copy.hpp says why).
   SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap = {});
-  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled. `in_place`: the pieces take no turns.
-  std::optional<Slot> start_next(Bytes wanted, bool in_place = false);
+  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled, or if it has another shape than those.
+  // `ahead` is as `by_turns` where a lap has no more pieces than there are slots.
+  std::optional<Slot> start_next(Bytes wanted, Filling filling = Filling::by_turns);
   std::optional<Slot> start_next() { return start_next(layout_.slot_bytes); }
   // The oldest started slot has its bytes: shows it to the reader.
   void publish_oldest(const SlotHeader& header);
@@ -69,7 +82,9 @@ class SlotRingWriter {
   Bytes slot_bytes() const { return layout_.slot_bytes; }
 
  private:
-  std::uint64_t next_place(Bytes wanted) const;
+  std::uint64_t pieces_ahead(std::uint64_t piece) const;
+  bool has_room();
+  std::uint64_t place_by_turns(std::uint64_t n, std::uint64_t piece) const;
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;
@@ -78,6 +93,8 @@ class SlotRingWriter {
   std::uint64_t started_ = 0;
   std::uint64_t published_ = 0;
   std::uint64_t released_seen_ = 0;
+  std::uint64_t short_bytes_ = 0;  // of each short slot; 0: the slots are the long ones
+  std::uint64_t most_ = 0;         // that may be started and not released where one more is to be
   bool refused_ = false;
 };
 
@@ -94,7 +111,8 @@ class SlotRingReader {
   bool news();
 
  private:
-  void fetch_next(std::uint64_t place);
+  const std::byte* data_of(std::uint64_t n, const SlotHeader& header) const;
+  void fetch_next();
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;

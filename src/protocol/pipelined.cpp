@@ -45,7 +45,24 @@ Result<Ticket> begun(const Copy& copy, const Status& no_memory) {
 
 }  // namespace
 
-void RingSender::add(Message message) { messages_.push_back(std::move(message)); }
+void RingSender::add(Message message) {
+  const bool of_device = !message.hosts;
+  messages_.push_back(std::move(message));
+  of_devices_ += of_device ? 1 : 0;
+  ahead_ = of_devices_ == 0 && (ahead_ || messages_.size() >= kWindow);
+}
+
+void RingSender::drop_front() {
+  of_devices_ -= messages_.front().hosts ? 0 : 1;
+  messages_.pop_front();
+  next_ = Offset{};
+  ahead_ = ahead_ && !messages_.empty();
+}
+
+Filling RingSender::filling_of(const Message& message) const {
+  if (ahead_) return Filling::ahead;
+  return message.way == RingWay::strings ? Filling::in_place : Filling::by_turns;
+}
 
 bool RingSender::step(std::vector<Finished>& ended) {
   ended.reserve(ended.size() + static_cast<std::size_t>(kMostPerStep));  // before anything is over, which is said once
@@ -64,7 +81,7 @@ bool RingSender::step(std::vector<Finished>& ended) {
 bool RingSender::start_copies() {
   if (messages_.empty() || flights_.full()) return false;
   Message& message = messages_.front();
-  const auto slot = ring_->start_next(message.slot_bytes, message.way == RingWay::strings);
+  const auto slot = ring_->start_next(message.slot_bytes, filling_of(message));
   if (!slot) return false;
   const Bytes length = smaller(smaller(message.slot_bytes, slot->capacity), message.piece.size - (next_ - Offset{}));
   const Piece source = message.piece.part(next_, length);
@@ -91,10 +108,7 @@ bool RingSender::start_copies() {
     flight.failed = ticket.status();
   }
   flight.last = !ticket.ok() || next_ == Offset{} + message.piece.size;
-  if (flight.last) {
-    messages_.pop_front();
-    next_ = Offset{};
-  }
+  if (flight.last) drop_front();
   flights_.push_back(std::move(flight));
   return true;
 }
@@ -137,9 +151,7 @@ void RingSender::give_up(std::uint32_t sender_op) {
     wait_for(flight.ticket);
     flight = Flight{Ticket{}, {flight.header.receiver_op, 0, kSlotVoid}, sender_op, false, {}};  // told once is enough
   });
-  if (messages_.empty() || messages_.front().sender_op != sender_op) return;
-  messages_.pop_front();
-  next_ = Offset{};
+  if (!messages_.empty() && messages_.front().sender_op == sender_op) drop_front();
 }
 
 void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
@@ -151,6 +163,8 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   for (const Message& message : messages_) ended.push_back({message.sender_op, why, Bytes{}});
   flights_.clear();
   messages_.clear();
+  of_devices_ = 0;
+  ahead_ = false;
   next_ = Offset{};
 }
 

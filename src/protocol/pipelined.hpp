@@ -59,6 +59,9 @@ class RingSender {
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), flights_(most_in_flight) {}
+  // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
+  // room, so that its end is read while nobody writes, which is quicker; it is a window until all of it is filled. Messages by themselves are not:
+  // what they are written to is to be in the nearest cache of both sides.
   void add(Message message);
   // Starts and publishes what can be; true if anything moved. Ended messages are appended to `ended`.
   bool step(std::vector<Finished>& ended);
@@ -78,13 +81,18 @@ class RingSender {
   };
   using Clock = std::chrono::steady_clock;
   bool start_copies();
+  Filling filling_of(const Message& message) const;
+  void drop_front();
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
   bool publish(std::vector<Finished>& ended);
   void give_up(std::uint32_t sender_op);
   const Kinds* kinds_;
   SlotRingWriter* ring_;
+  static constexpr std::size_t kWindow = 8;
   std::deque<Message> messages_;
-  Offset next_;  // first byte of the front message not yet started
+  std::size_t of_devices_ = 0;  // of the messages, on one side at least
+  bool ahead_ = false;          // are they a window?
+  Offset next_;                 // first byte of the front message not yet started
   Flights<Flight> flights_;
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
@@ -96,7 +104,8 @@ class RingReceiver {
   // `sender`: how error texts call it.
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
       : kinds_(&kinds), sender_(std::move(sender)), flights_(most_in_flight) {
-    for (std::size_t octave = 0; octave < kPaces; ++octave) paces_[octave] = Pace<RingWay>{first_pause(octave)};
+    for (std::size_t octave = 0; octave < kPaces; ++octave)
+      paces_[octave] = Pace<RingWay>{first_pause(octave), trials(octave)};
   }
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
@@ -167,6 +176,10 @@ class RingReceiver {
   // Loops have gone round all of the ring's memory before strings are tried, which go round less: in pages that nobody has touched either is slow.
   static constexpr std::uint32_t first_pause(std::size_t octave) {
     return std::max(Pace<RingWay>::kFirstPause, static_cast<std::uint32_t>(kMostPairRoom >> (16 + octave)) + 2);
+  }
+  // Each trial goes twice round what a window's sender may be ahead: lines that the other way has left are slow.
+  static constexpr std::uint32_t trials(std::size_t octave) {
+    return std::max(Pace<RingWay>::kTrials, static_cast<std::uint32_t>(2 * kMostPairRoom >> (16 + octave)));
   }
   Pace<RingWay>& pace_of(Bytes size);
   std::array<Pace<RingWay>, kPaces> paces_;

@@ -101,6 +101,79 @@ TEST_P(SlotRing, PiecesOfASlotTakeTurnsAndTheReaderFindsThem) {
   }
 }
 
+// Three laps of short slots, as far ahead of the reader as there is room.
+TEST_P(SlotRing, AWriterThatRunsAheadHasAllOfALapAndTheReaderFindsIt) {
+  const SlotRingLayout layout{GetParam(), Bytes{8192}};
+  SlotRingWriter writer{base_, layout, nullptr, layout.room()};
+  SlotRingReader reader{base_, layout, nullptr};
+  const std::uint64_t most = std::min<std::uint64_t>(2 * layout.slots, SlotRingLayout::kHeaders);
+  std::vector<std::vector<std::byte>> sent;
+  for (std::uint64_t read = 0; read < 3 * most; ++read) {
+    while (const auto slot = writer.start_next(Bytes{4095}, Filling::ahead)) {
+      const std::uint64_t n = sent.size();
+      if (most > layout.slots) {
+        EXPECT_EQ(base_ + layout.slot(0).value + n % most * 4096, slot->data) << n;
+        EXPECT_EQ(slot->capacity, Bytes{4096});
+      }
+      sent.push_back(random_bytes(4095 - n % 7));
+      std::memcpy(slot->data, sent.back().data(), sent.back().size());
+      writer.publish_oldest({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(sent.back().size()), 0, slot->place});
+    }
+    ASSERT_EQ(sent.size(), read + most);
+    const auto full = reader.take_next();
+    ASSERT_TRUE(full);
+    EXPECT_EQ(full->header.receiver_op, read);
+    EXPECT_TRUE(same({full->data, full->header.bytes}, sent[read])) << read;
+    reader.release_oldest();
+  }
+}
+
+// Of which the other one has bytes.
+TEST_P(SlotRing, TheShapeOfSlotsChangesOnceAllAreReleased) {
+  const SlotRingLayout layout{GetParam(), Bytes{8192}};
+  if (2 * layout.slots > SlotRingLayout::kHeaders) GTEST_SKIP() << "a lap has no more pieces than there are slots";
+  SlotRingWriter writer{base_, layout, nullptr, layout.room()};
+  SlotRingReader reader{base_, layout, nullptr};
+  const auto pass = [&](Filling filling) {
+    std::vector<std::byte> sent = random_bytes(4096);
+    const auto slot = writer.start_next(Bytes{4096}, filling);
+    EXPECT_TRUE(slot);
+    if (slot) std::memcpy(slot->data, sent.data(), sent.size());
+    writer.publish_oldest({1, 4096, 0, slot ? slot->place : 0});
+    return sent;
+  };
+  for (const Filling filling : {Filling::by_turns, Filling::ahead, Filling::in_place, Filling::ahead, Filling::by_turns}) {
+    const Filling other = filling == Filling::ahead ? Filling::in_place : Filling::ahead;
+    for (int round = 0; round < 3; ++round) {
+      const auto sent = pass(filling);
+      EXPECT_FALSE(writer.start_next(Bytes{4096}, other));
+      EXPECT_FALSE(writer.news());
+      const auto full = reader.take_next();
+      ASSERT_TRUE(full);
+      EXPECT_FALSE(writer.start_next(Bytes{4096}, other));
+      EXPECT_TRUE(same({full->data, full->header.bytes}, sent));
+      reader.release_oldest();
+      EXPECT_TRUE(writer.news());
+      EXPECT_FALSE(writer.news());
+    }
+  }
+}
+
+TEST_P(SlotRing, APlaceThatWouldLeadOutOfTheRingLeadsToTheSlot) {
+  const std::uint64_t room = layout_.room().value;
+  SlotRingWriter writer{base_, layout_, nullptr};
+  SlotRingReader reader{base_, layout_, nullptr};
+  for (const std::uint64_t place : {room, room + 1, ~std::uint64_t{0}, room - 4096 * (GetParam() - 1) * 2 - 1}) {
+    ASSERT_TRUE(writer.start_next());
+    writer.publish_oldest({1, 4097, 0, place});
+    const auto full = reader.take_next();
+    ASSERT_TRUE(full);
+    EXPECT_GE(full->data, base_ + layout_.slot(0).value);
+    EXPECT_LE(full->data + full->header.bytes, base_ + layout_.total().value);
+    reader.release_oldest();
+  }
+}
+
 TEST_P(SlotRing, WithoutALapToFillAllBytesBeginTheirSlot) {
   SlotRingWriter writer{base_, layout_, nullptr};
   for (std::uint64_t n = 0; n < layout_.slots; ++n) EXPECT_EQ(0U, writer.start_next(Bytes{1})->place);

@@ -192,5 +192,52 @@ TEST(Pipelined, StringsGoRoundFewLines) {
   }
 }
 
+// As far as there are pieces in the ring's room; a message by itself, and what is sent to a device, no further than there are slots.
+TEST(Pipelined, AWindowBetweenHostsRunsAheadOfItsReceiver) {
+  RingShape shape;
+  shape.slot_bytes = 16384;
+  for (const bool window : {true, false}) {
+    RingPair pair{11, shape};
+    for (int i = 0; i < (window ? 8 : 7); ++i) pair.prepare_and_send(3 * 4096 + 1, 4096, false, false);
+    const auto filled = [&] {
+      while (pair.step_sender()) {
+      }
+      std::uint64_t slots = 0;
+      for (std::size_t i = 0; i < pair.size(); ++i) slots += pair[i].sent ? 4 : 0;
+      return slots;
+    };
+    EXPECT_EQ(window ? 16U : 4U, filled());
+    pair.run();
+    for (std::size_t i = 0; i < pair.size(); ++i) pair.expect_whole(i);
+  }
+}
+
+// Windows, messages by themselves and messages of devices in turn, each of which has slots of another shape than the one before.
+TEST(Pipelined, WindowsAndOthersInTurnArriveWhole) {
+  const unsigned seed = std::random_device{}();
+  for (unsigned round = 0; round < 40; ++round) {
+    std::mt19937 random{seed + round};
+    RingShape shape;
+    shape.slots = 2 + static_cast<std::uint32_t>(random() % 4);
+    shape.slot_bytes = 8192 * (1 + random() % 4);
+    shape.latest = static_cast<int>(random() % 20);
+    RingPair pair{seed + round, shape};
+    for (int group = 0; group < 8; ++group) {
+      const bool device = random() % 3 == 0;
+      for (auto count = random() % 20; count > 0; --count) {
+        const std::uint64_t bytes = 1 + random() % 20000;
+        if (device)
+          pair.prepare_and_send(bytes, 1 + random() % 9000, random() % 2, random() % 2);
+        else
+          pair.send(pair.prepare_of_hosts(bytes, 4096));
+      }
+      for (auto steps = random() % 60; steps > 0; --steps) pair.step();
+    }
+    pair.run();
+    for (std::size_t i = 0; i < pair.size(); ++i) pair.expect_whole(i);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed + round;
+  }
+}
+
 }  // namespace
 }  // namespace ist::test

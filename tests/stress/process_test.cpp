@@ -180,26 +180,32 @@ TEST(SleepStress, TokenGoesRoundThroughSleepers) {
   expect_success(children);
 }
 
-// Slots are started, published, taken and released in bursts of random length on both sides.
+constexpr std::uint64_t kRingMessage = 2500;
+
+// Slots are started, published, taken and released in bursts of random length on both sides, and the writer changes their shape now and then.
 void run_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t seed, std::uint64_t count, bool writer) {
   std::mt19937_64 generator{seed + (writer ? 1 : 0)};
   std::deque<std::pair<Slot, std::uint64_t>> started;
-  SlotRingWriter out{memory, layout, nullptr};
+  SlotRingWriter out{memory, layout, nullptr, layout.room()};
+  constexpr std::array kFillings{Filling::by_turns, Filling::in_place, Filling::ahead};
+  Filling filling = Filling::by_turns;
   for (std::uint64_t next = 0, published = 0; published < count;) {
-    for (auto burst = generator() % (layout.slots + 2); burst > 0 && next < count; --burst) {
-      const auto slot = out.start_next();
+    if (generator() % 16 == 0) filling = kFillings.at(generator() % kFillings.size());
+    for (auto burst = generator() % (4 * layout.slots); burst > 0 && next < count; --burst) {
+      const auto slot = out.start_next(Bytes{kRingMessage}, filling);
       if (!slot) break;
       started.emplace_back(*slot, next++);
     }
     // Filled in any order, as copies finish, but published from the oldest on.
     if (started.size() > 1 && generator() % 2 == 0)
-      std::memset(started.back().first.data, static_cast<int>(generator() & 255), layout.slot_bytes.value);
+      std::memset(started.back().first.data, static_cast<int>(generator() & 255), kRingMessage);
     for (auto burst = generator() % (started.size() + 1); burst > 0; --burst) {
       const auto [slot, number] = started.front();
       started.pop_front();
-      const Message message{seed, 0, number, layout.slot_bytes.value};
+      const Message message{seed, 0, number, kRingMessage};
       message.fill(slot.data);
-      out.publish_oldest({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(message.length), number * 3});
+      out.publish_oldest(
+          {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(message.length), number * 3, slot.place});
       ++published;
     }
     if (started.empty()) ::sched_yield();
@@ -219,7 +225,7 @@ std::string read_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t se
     for (auto burst = generator() % (taken.size() + 1); burst > 0; --burst) {
       const FullSlot full = taken.front();
       taken.pop_front();
-      const Message message{seed, 0, released, layout.slot_bytes.value};
+      const Message message{seed, 0, released, kRingMessage};
       if (full.header.receiver_op != released || full.header.offset != released * 3)
         return "slot " + std::to_string(released) + ": got " + std::to_string(full.header.receiver_op);
       if (!message.matches({full.data, full.header.bytes})) return "slot " + std::to_string(released) + ": bytes differ";
@@ -233,7 +239,7 @@ std::string read_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t se
 
 TEST(RingStress, RandomSlotsInFlightBetweenProcessesArriveWholeAndInOrder) {
   for (std::uint32_t slots : {2U, 3U, 8U}) {
-    const SlotRingLayout layout{slots, Bytes{2500}};
+    const SlotRingLayout layout{slots, Bytes{4 * 4096}};
     const std::uint64_t seed = fresh_seed();
     const std::uint64_t count = scaled(30000);
     auto memory = SharedMemory::create("isthmus-test-ring", layout.total());

@@ -67,11 +67,12 @@ TEST(ThreadStress, CellsOfTwoOwnersCrossInBothDirections) {
 }
 
 TEST(ThreadStress, RingWithBothSidesRunningAhead) {
-  const SlotRingLayout layout{3, Bytes{700}};
+  const SlotRingLayout layout{3, Bytes{3 * 4096}};
+  constexpr std::uint64_t kLength = 700;
   auto memory = SharedMemory::create("isthmus-test-ring", layout.total());
   ASSERT_TRUE(memory.ok());
   const std::uint64_t count = scaled(20000);
-  SlotRingWriter writer{memory->data(), layout, nullptr};
+  SlotRingWriter writer{memory->data(), layout, nullptr, layout.room()};
   std::string wrong;
   std::thread reading([&] {
     SlotRingReader reader{memory->data(), layout, nullptr};
@@ -84,7 +85,7 @@ TEST(ThreadStress, RingWithBothSidesRunningAhead) {
       }
       const FullSlot full = taken.front();
       taken.pop_front();
-      const Message message{kSeed, 0, released, layout.slot_bytes.value};
+      const Message message{kSeed, 0, released, kLength};
       if (full.header.receiver_op != released || !message.matches({full.data, full.header.bytes}))
         wrong = "slot " + std::to_string(released);
       reader.release_oldest();
@@ -93,15 +94,18 @@ TEST(ThreadStress, RingWithBothSidesRunningAhead) {
   });
   std::deque<Slot> started;
   for (std::uint64_t published = 0; published < count;) {
-    while (const auto slot = writer.start_next()) started.push_back(*slot);
+    const Filling filling = published / 100 % 2 == 0 ? Filling::ahead : Filling::in_place;  // whose slots have other places
+    while (const auto slot = writer.start_next(Bytes{kLength}, filling)) started.push_back(*slot);
     if (started.empty()) {
       ::sched_yield();
       continue;
     }
-    const Message message{kSeed, 0, published, layout.slot_bytes.value};
-    message.fill(started.front().data);
+    const Message message{kSeed, 0, published, kLength};
+    const Slot slot = started.front();
     started.pop_front();
-    writer.publish_oldest({static_cast<std::uint32_t>(published), static_cast<std::uint32_t>(message.length), 0});
+    message.fill(slot.data);
+    writer.publish_oldest(
+        {static_cast<std::uint32_t>(published), static_cast<std::uint32_t>(message.length), 0, slot.place});
     ++published;
   }
   reading.join();

@@ -25,7 +25,8 @@ Result<SharedMemory> open_ring(FileDescriptor descriptor, Rank peer, SlotRingLay
   if (memory->size() >= Bytes{sizeof(SlotRingShared)}) {
     const auto& shared = *std::launder(reinterpret_cast<const SlotRingShared*>(memory->data()));
     layout = {shared.slots, Bytes{shared.slot_bytes}};
-    if (shared.magic == SlotRingShared::kMagic && layout.total() == memory->size()) return memory;
+    const bool slots = layout.slots > 0 && layout.slots <= SlotRingLayout::kHeaders;
+    if (shared.magic == SlotRingShared::kMagic && slots && layout.total() == memory->size()) return memory;
   }
   return Status{IST_ERR_SYSTEM, "the ring from rank " + std::to_string(peer.value) + " has " +
                                     std::to_string(memory->size().value) +
