@@ -106,7 +106,7 @@ TEST_P(SlotRing, AWriterThatRunsAheadHasAllOfALapAndTheReaderFindsIt) {
   const SlotRingLayout layout{GetParam(), Bytes{8192}};
   SlotRingWriter writer{base_, layout, nullptr, layout.room()};
   SlotRingReader reader{base_, layout, nullptr};
-  const std::uint64_t most = std::min<std::uint64_t>(2 * layout.slots, SlotRingLayout::kHeaders);
+  const std::uint64_t most = std::min(2 * std::uint64_t{layout.slots}, SlotRingLayout::kHeaders);
   std::vector<std::vector<std::byte>> sent;
   for (std::uint64_t read = 0; read < 3 * most; ++read) {
     while (const auto slot = writer.start_next(Bytes{4095}, Filling::ahead)) {
@@ -131,7 +131,8 @@ TEST_P(SlotRing, AWriterThatRunsAheadHasAllOfALapAndTheReaderFindsIt) {
 // Of which the other one has bytes.
 TEST_P(SlotRing, TheShapeOfSlotsChangesOnceAllAreReleased) {
   const SlotRingLayout layout{GetParam(), Bytes{8192}};
-  if (2 * layout.slots > SlotRingLayout::kHeaders) GTEST_SKIP() << "a lap has no more pieces than there are slots";
+  if (2 * std::uint64_t{layout.slots} > SlotRingLayout::kHeaders)
+    GTEST_SKIP() << "a lap has no more pieces than there are slots";
   SlotRingWriter writer{base_, layout, nullptr, layout.room()};
   SlotRingReader reader{base_, layout, nullptr};
   const auto pass = [&](Filling filling) {
@@ -163,7 +164,7 @@ TEST_P(SlotRing, APlaceThatWouldLeadOutOfTheRingLeadsToTheSlot) {
   const std::uint64_t room = layout_.room().value;
   SlotRingWriter writer{base_, layout_, nullptr};
   SlotRingReader reader{base_, layout_, nullptr};
-  for (const std::uint64_t place : {room, room + 1, ~std::uint64_t{0}, room - 4096 * (GetParam() - 1) * 2 - 1}) {
+  for (const std::uint64_t place : {room, room + 1, ~std::uint64_t{0}, room - 8192 * (std::uint64_t{GetParam()} - 1) - 1}) {
     ASSERT_TRUE(writer.start_next());
     writer.publish_oldest({1, 4097, 0, place});
     const auto full = reader.take_next();

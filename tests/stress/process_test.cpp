@@ -191,7 +191,7 @@ void run_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t seed, std:
   Filling filling = Filling::by_turns;
   for (std::uint64_t next = 0, published = 0; published < count;) {
     if (generator() % 16 == 0) filling = kFillings.at(generator() % kFillings.size());
-    for (auto burst = generator() % (4 * layout.slots); burst > 0 && next < count; --burst) {
+    for (auto burst = generator() % (4 * std::uint64_t{layout.slots}); burst > 0 && next < count; --burst) {
       const auto slot = out.start_next(Bytes{kRingMessage}, filling);
       if (!slot) break;
       started.emplace_back(*slot, next++);
@@ -239,7 +239,7 @@ std::string read_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t se
 
 TEST(RingStress, RandomSlotsInFlightBetweenProcessesArriveWholeAndInOrder) {
   for (std::uint32_t slots : {2U, 3U, 8U}) {
-    const SlotRingLayout layout{slots, Bytes{4 * 4096}};
+    const SlotRingLayout layout{slots, Bytes{16384}};
     const std::uint64_t seed = fresh_seed();
     const std::uint64_t count = scaled(30000);
     auto memory = SharedMemory::create("isthmus-test-ring", layout.total());

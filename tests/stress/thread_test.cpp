@@ -67,7 +67,7 @@ TEST(ThreadStress, CellsOfTwoOwnersCrossInBothDirections) {
 }
 
 TEST(ThreadStress, RingWithBothSidesRunningAhead) {
-  const SlotRingLayout layout{3, Bytes{3 * 4096}};
+  const SlotRingLayout layout{3, Bytes{12288}};
   constexpr std::uint64_t kLength = 700;
   auto memory = SharedMemory::create("isthmus-test-ring", layout.total());
   ASSERT_TRUE(memory.ok());
