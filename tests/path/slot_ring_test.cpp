@@ -131,8 +131,8 @@ TEST_P(SlotRing, AWriterThatRunsAheadHasAllOfALapAndTheReaderFindsIt) {
 // Of which the other one has bytes.
 TEST_P(SlotRing, TheShapeOfSlotsChangesOnceAllAreReleased) {
   const SlotRingLayout layout{GetParam(), Bytes{8192}};
-  if (2 * std::uint64_t{layout.slots} > SlotRingLayout::kHeaders)
-    GTEST_SKIP() << "a lap has no more pieces than there are slots";
+  const bool one_shape =
+      2 * std::uint64_t{layout.slots} > SlotRingLayout::kHeaders;  // a lap has no more pieces than there are slots
   SlotRingWriter writer{base_, layout, nullptr, layout.room()};
   SlotRingReader reader{base_, layout, nullptr};
   const auto pass = [&](Filling filling) {
@@ -147,6 +147,13 @@ TEST_P(SlotRing, TheShapeOfSlotsChangesOnceAllAreReleased) {
     const Filling other = filling == Filling::ahead ? Filling::in_place : Filling::ahead;
     for (int round = 0; round < 3; ++round) {
       const auto sent = pass(filling);
+      if (one_shape) {
+        pass(other);
+        ASSERT_TRUE(reader.take_next() && reader.take_next());
+        reader.release_oldest();
+        reader.release_oldest();
+        continue;
+      }
       EXPECT_FALSE(writer.start_next(Bytes{4096}, other));
       EXPECT_FALSE(writer.news());
       const auto full = reader.take_next();
