@@ -1,6 +1,6 @@
 // Which of a few ways is the quickest, found out all the time by timing some of what is done each way.
 //
-// Who calls this : memory/host/handing_copy.hpp, of copies of about one size; protocol/pipelined.hpp, of messages.
+// Who calls this : memory/host/handing_copy.hpp, of copies of about one size. Of messages that go round a ring: base/lap_pace.hpp.
 // Threads        : its owner's.
 // Ownership      : values.
 // Errors         : none.
@@ -18,8 +18,7 @@ template <class WayOf, std::uint32_t kWays = 2>
 class Pace {
  public:
   using Way = WayOf;
-  // So many copies go the best way until some try the others, so many each: at first, and at most; each time twice as many. The most are 32 times the
-  // trials where that is more.
+  // So many copies go the best way until some try the others, so many each: at first, and at most; each time twice as many.
   static constexpr std::uint32_t kFirstPause = 16;
   static constexpr std::uint32_t kLongestPause = 512;
   static constexpr std::uint32_t kTrials = 2;
@@ -33,29 +32,27 @@ class Pace {
     bool timed;
   };
   Pace() = default;
-  // So many go the first way before another one is tried, by so many each time. Where copies of one way are quicker or slower by turns, as those of a
-  // window at whose end the other side has done, the trials are to be as many as a turn has, and what is known rises as slowly.
-  explicit Pace(std::uint32_t first_pause, std::uint32_t trials = kTrials) : pause_(first_pause), trials_(trials) {}
+  // So many go the first way before another one is tried.
+  explicit Pace(std::uint32_t first_pause) : pause_(first_pause) {}
   Next next() {
     if (++copies_ <= pause_) return {way_, copies_ <= kWatched || copies_ % kTimedOf == 0};
     const std::uint32_t trial = copies_ - pause_ - 1;
-    const Way tried = static_cast<Way>((number(way_) + 1 + trial / trials_) % kWays);
-    if (trial % trials_ == 0) pace_[number(tried)] = 0;
-    if (trial + 1 == (kWays - 1) * trials_) {
+    const Way tried = static_cast<Way>((number(way_) + 1 + trial / kTrials) % kWays);
+    if (trial % kTrials == 0) pace_[number(tried)] = 0;
+    if (trial + 1 == (kWays - 1) * kTrials) {
       copies_ = 0;
-      pause_ = std::min(2 * pause_, std::max(kLongestPause, 32 * trials_));
+      pause_ = std::min(2 * pause_, kLongestPause);
     }
     return {tried, true};
   }
   // What was timed took so long per byte, in the same unit each time. Of trials the quickest counts; of the others a quick one is believed at
-  // once, a slow one by a part and as if it had taken four times as long as usual at most: whatever else runs makes some of them slow. The part is a
-  // quarter; with more trials an eighth of one by their number, so that what is known of a way outlasts a slow turn.
+  // once, a slow one by a quarter and as if it had taken four times as long as usual at most: whatever else runs makes some of them slow.
   void took(Way way, double pace) {
     double& known = pace_[number(way)];
     if (known == 0 || pace < known)
       known = pace;
     else if (way == way_)
-      known += (std::min(pace, 4 * known) - known) / (trials_ == kTrials ? 4 : 8 * trials_);
+      known = (3 * known + std::min(pace, 4 * known)) / 4;
     std::uint32_t best = number(way_);
     for (std::uint32_t other = 0; other < kWays; ++other)
       if (pace_[other] != 0 && pace_[other] < pace_[best]) best = other;
@@ -70,7 +67,6 @@ class Pace {
   std::array<double, kWays> pace_{};  // 0: not known
   std::uint32_t copies_ = 0;          // since the last trial
   std::uint32_t pause_ = kFirstPause;
-  std::uint32_t trials_ = kTrials;
   Way way_{};
 };
 

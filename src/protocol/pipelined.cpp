@@ -49,14 +49,18 @@ void RingSender::add(Message message) {
   const bool of_device = !message.hosts;
   messages_.push_back(std::move(message));
   of_devices_ += of_device ? 1 : 0;
-  ahead_ = of_devices_ == 0 && (ahead_ || messages_.size() >= kWindow);
+  const bool began = !window_ && messages_.size() >= kWindow;
+  window_ = window_ || began;
+  if (began) ahead_ = running_ahead_.begin();
+  ahead_ = ahead_ && of_devices_ == 0;
 }
 
 void RingSender::drop_front() {
   of_devices_ -= messages_.front().hosts ? 0 : 1;
   messages_.pop_front();
   next_ = Offset{};
-  ahead_ = ahead_ && !messages_.empty();
+  window_ = window_ && !messages_.empty();
+  ahead_ = ahead_ && window_;
 }
 
 Filling RingSender::filling_of(const Message& message) const {
@@ -115,14 +119,24 @@ bool RingSender::start_copies() {
 
 // How long it took, where that is wanted; never 0 then.
 std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piece& from) {
-  const auto begun = message.timed ? Clock::now() : Clock::time_point{};
+  const bool timed = running_ahead_.is_timed() || message.timed;
+  const auto begun = timed ? Clock::now() : Clock::time_point{};
   if (message.way == RingWay::strings)
     copy_by_string(to, from.address(), from.size.value);
   else
     handing_.copy(to, from.address(), from.size.value);
-  if (!message.timed) return 0;
+  if (!timed) return 0;
   const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1));
+  learn(message.way, static_cast<double>(took) / static_cast<double>(from.size.value));
+  return message.timed ? static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1)) : 0;
+}
+
+// What is left of a window that is slow has slots that are near.
+void RingSender::learn(RingWay way, double pace) {
+  if (!ahead_)
+    running_ahead_.filled_near(way, pace);
+  else
+    ahead_ = running_ahead_.filled_ahead(way, pace);
 }
 
 bool RingSender::publish(std::vector<Finished>& ended) {
@@ -164,11 +178,11 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   flights_.clear();
   messages_.clear();
   of_devices_ = 0;
-  ahead_ = false;
+  window_ = ahead_ = false;
   next_ = Offset{};
 }
 
-void RingReceiver::expect_by(Pace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
+void RingReceiver::expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
                              std::shared_ptr<const PackWork> laid) {
   messages_[operation] = {piece, Bytes{}, {}, by, Bytes{}, {}, {}, std::move(laid), {}, {}};
   last_ = nullptr;
@@ -182,14 +196,14 @@ RingWay RingReceiver::expect_fold(std::uint32_t operation, const Piece& piece, c
   return way;
 }
 
-Pace<RingWay>::Next RingReceiver::expect_of_host(std::uint32_t operation, const Piece& piece, bool timed) {
-  Pace<RingWay>::Next by = pace_of(piece.size).next();
+LapPace<RingWay>::Next RingReceiver::expect_of_host(std::uint32_t operation, const Piece& piece, bool timed) {
+  LapPace<RingWay>::Next by = pace_of(piece.size).next();
   by.timed = by.timed || timed;
   expect_by(by, operation, piece, nullptr);
   return by;
 }
 
-Pace<RingWay>& RingReceiver::pace_of(Bytes size) {
+LapPace<RingWay>& RingReceiver::pace_of(Bytes size) {
   const auto octave = static_cast<std::size_t>(std::bit_width(size.value >> 17U));
   return paces_[std::min(octave, kPaces - 1)];
 }

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/pace.hpp"
+#include "base/lap_pace.hpp"
 #include "memory/fold.hpp"
 #include "memory/host/handing_copy.hpp"
 #include "memory/kinds.hpp"
@@ -29,6 +29,7 @@
 #include "path/shm/pair_slot.hpp"
 #include "path/slot_ring.hpp"
 #include "protocol/flights.hpp"
+#include "protocol/running_ahead.hpp"
 
 namespace ist {
 
@@ -60,8 +61,8 @@ class RingSender {
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), flights_(most_in_flight) {}
   // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
-  // room, so that its end is read while nobody writes, which is quicker; it is a window until all of it is filled. Messages by themselves are not:
-  // what they are written to is to be in the nearest cache of both sides.
+  // room, unless that is slow (running_ahead.hpp); it is a window until all of it is filled. Messages by themselves are not: what they are written
+  // to is to be in the nearest cache of both sides.
   void add(Message message);
   // Starts and publishes what can be; true if anything moved. Ended messages are appended to `ended`.
   bool step(std::vector<Finished>& ended);
@@ -84,6 +85,7 @@ class RingSender {
   Filling filling_of(const Message& message) const;
   void drop_front();
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
+  void learn(RingWay way, double pace);
   bool publish(std::vector<Finished>& ended);
   void give_up(std::uint32_t sender_op);
   const Kinds* kinds_;
@@ -91,8 +93,10 @@ class RingSender {
   static constexpr std::size_t kWindow = 8;
   std::deque<Message> messages_;
   std::size_t of_devices_ = 0;  // of the messages, on one side at least
-  bool ahead_ = false;          // are they a window?
-  Offset next_;                 // first byte of the front message not yet started
+  bool window_ = false;         // are they one?
+  bool ahead_ = false;          // that runs ahead
+  RunningAhead<RingWay> running_ahead_;
+  Offset next_;  // first byte of the front message not yet started
   Flights<Flight> flights_;
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
@@ -105,7 +109,7 @@ class RingReceiver {
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
       : kinds_(&kinds), sender_(std::move(sender)), flights_(most_in_flight) {
     for (std::size_t octave = 0; octave < kPaces; ++octave)
-      paces_[octave] = Pace<RingWay>{first_pause(octave), trials(octave)};
+      paces_[octave] = LapPace<RingWay>{first_pause(octave), trials(octave)};
   }
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
@@ -116,7 +120,7 @@ class RingReceiver {
   // The same of bytes that are combined with others where they come; the piece is for those that cannot be there. The way that the sender is to go.
   RingWay expect_fold(std::uint32_t operation, const Piece& piece, const Fold& fold);
   // The same of a message between hosts: the quicker way, and whether the sender is to say how long its copies take.
-  Pace<RingWay>::Next expect_of_host(std::uint32_t operation, const Piece& piece, bool timed);
+  LapPace<RingWay>::Next expect_of_host(std::uint32_t operation, const Piece& piece, bool timed);
   // The sender refused: nothing will come.
   void forget(std::uint32_t operation) {
     messages_.erase(operation);
@@ -140,7 +144,7 @@ class RingReceiver {
     Piece piece;
     Bytes arrived;
     Status failed;  // its remaining slots are dropped
-    Pace<RingWay>::Next by = {RingWay::loops, false};
+    LapPace<RingWay>::Next by = {RingWay::loops, false};
     Bytes first;                           // slot, if timed
     Clock::duration copying;               // of all slots so far, if timed
     Clock::duration filling;               // the same on the other side, as far as that told
@@ -153,7 +157,8 @@ class RingReceiver {
     SlotHeader header;
     Clock::time_point begun;  // of the copy
   };
-  void expect_by(Pace<RingWay>::Next by, std::uint32_t operation, const Piece& piece, std::shared_ptr<const PackWork> laid);
+  void expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
+                 std::shared_ptr<const PackWork> laid);
   Message* message_of(std::uint32_t operation);
   static void tell_times(const Message& message, Finished& end);
   static void note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun);
@@ -175,14 +180,14 @@ class RingReceiver {
   static constexpr std::size_t kPaces = 8;  // of messages below 128 KiB, of each octave from there, and of all above
   // Loops have gone round all of the ring's memory before strings are tried, which go round less: in pages that nobody has touched either is slow.
   static constexpr std::uint32_t first_pause(std::size_t octave) {
-    return std::max(Pace<RingWay>::kFirstPause, static_cast<std::uint32_t>(kMostPairRoom >> (16 + octave)) + 2);
+    return std::max(16U, static_cast<std::uint32_t>(kMostPairRoom >> (16 + octave)) + 2);
   }
-  // Each trial goes twice round what a window's sender may be ahead: lines that the other way has left are slow.
+  // Each trial goes twice round what a window's sender may be ahead.
   static constexpr std::uint32_t trials(std::size_t octave) {
-    return std::max(Pace<RingWay>::kTrials, static_cast<std::uint32_t>(2 * kMostPairRoom >> (16 + octave)));
+    return static_cast<std::uint32_t>(2 * kMostPairRoom >> (16 + octave));
   }
-  Pace<RingWay>& pace_of(Bytes size);
-  std::array<Pace<RingWay>, kPaces> paces_;
+  LapPace<RingWay>& pace_of(Bytes size);
+  std::array<LapPace<RingWay>, kPaces> paces_;
 };
 
 }  // namespace ist

@@ -80,23 +80,6 @@ TEST(CopyPace, ACopyThatWasHeldUpChangesNothing) {
   EXPECT_EQ(Way::through, pace.way());
 }
 
-// Windows at whose end a copy takes half as long: 32 slow ones and 32 quick ones, by turns.
-TEST(CopyPace, WaysThatAreQuickAndSlowByTurnsAreComparedOverATurn) {
-  for (std::size_t quicker = 0; quicker < 2; ++quicker) {
-    for (int phase = 0; phase < 64; phase += 8) {
-      Pace<Way> pace{15, 32};
-      int times = 0;
-      for (int i = 0; i < 20000; ++i) {
-        const auto [way, timed] = pace.next();
-        const auto number = static_cast<std::size_t>(way);
-        times += number == quicker ? 1 : 0;
-        if (timed) pace.took(way, (number == quicker ? 5.0 : 6.0) * ((i + phase) % 64 < 32 ? 2 : 1));
-      }
-      EXPECT_GE(times, 20000 * 9 / 10) << "way " << quicker << ", phase " << phase;
-    }
-  }
-}
-
 constexpr std::byte kUntouched{0xa5};
 
 // A place for so many bytes that begins a line, with a line behind it.

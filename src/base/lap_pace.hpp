@@ -1,0 +1,78 @@
+// Which of two ways to go round a ring is quicker, found out all the time by going the other one for a while.
+//
+// Who calls this : protocol/pipelined.hpp, of messages.
+// Threads        : its owner's.
+// Ownership      : values.
+// Errors         : none.
+//
+// A way is itself only once it has gone round: lines that the other one has left are slow. And of a window the last messages are quick, whose sender
+// has done, and the first ones are not. So a trial has two rounds, of which the second counts; its mean is compared with the mean of the way that is
+// gone, and ways as good as equal do not change places. What is told may be told late, when others have begun.
+// For copies that are quick or slow one by one, see base/pace.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ist {
+
+// The way that is 0, until the other one is quicker.
+template <class WayOf>
+class LapPace {
+ public:
+  using Way = WayOf;
+  // As many messages as this at most go the one way until the other one is tried, or 32 times the trial; each time twice as many.
+  static constexpr std::uint32_t kLongestPause = 512;
+  static constexpr std::uint32_t kLeastTrial = 2;
+  // Every so manieth is timed, since to look at the clock takes time; of a trial all are.
+  static constexpr std::uint32_t kTimedOf = 4;
+
+  struct Next {
+    Way way;
+    bool timed;
+  };
+  LapPace() = default;
+  // So many messages go the first way before the other one is tried, and so many are a trial.
+  LapPace(std::uint32_t first_pause, std::uint32_t trial) : trial_(std::max(trial, kLeastTrial)), pause_(first_pause) {}
+  Next next() {
+    if (++since_ <= pause_) return {way_, since_ % kTimedOf == 0};
+    const Way tried = other();
+    if (since_ == pause_ + trial_) {
+      since_ = 0;
+      pause_ = std::min(2 * pause_, std::max(kLongestPause, 32 * trial_));
+    }
+    return {tried, true};
+  }
+  // What was timed took so long per byte, in the same unit each time. Whatever else runs makes some messages slow: none counts for more than four usual ones.
+  void took(Way way, double pace) {
+    if (way == way_) {
+      known_ = known_ == 0 ? pace : known_ + (std::min(pace, kMost * known_) - known_) / kShare;
+      return;
+    }
+    const std::uint32_t first_round = trial_ / 2;
+    if (++tried_ > first_round) sum_ += known_ == 0 ? pace : std::min(pace, kMost * known_);
+    if (tried_ < trial_) return;
+    const double mean = sum_ / (trial_ - first_round);
+    tried_ = 0;
+    sum_ = 0;
+    if (mean >= kQuicker * known_) return;
+    way_ = way;
+    known_ = mean;
+  }
+  Way way() const { return way_; }
+
+ private:
+  static constexpr double kMost = 4;
+  static constexpr double kShare = 16;      // of what is known, in which one message is one
+  static constexpr double kQuicker = 0.95;  // than the way that is gone
+  Way other() const { return static_cast<Way>(1 - static_cast<std::uint32_t>(way_)); }
+  std::uint32_t trial_ = kLeastTrial;
+  std::uint32_t pause_ = 16;
+  std::uint32_t since_ = 0;  // the last trial, how many messages
+  std::uint32_t tried_ = 0;  // of a trial, how many told
+  double sum_ = 0;           // of those that count
+  double known_ = 0;         // of the way that is gone; 0: not known
+  Way way_{};
+};
+
+}  // namespace ist
