@@ -2,31 +2,30 @@
  *
  * Writer and reader each have a device whose copies, once started, finish when they like: the bytes of a slot change, or are
  * looked at, at any time between start and finish. What must hold: every slot is read once, in order, with its own header and
- * bytes; nobody waits for ever. The slots have one of two shapes, whose bytes overlap: long ones, whose first half is used, or as many short ones as there
- * are headers. The writer changes the shape as often as CHANGES says, whenever he may. */
+ * bytes; nobody waits for ever. A slot has places for several short pieces. Each piece begins its slot, or takes its turn in it, as the writer likes; and if
+ * it takes its turn, it may be as many numbers ahead of what is released as there are places, behind pieces that take turns alone. The writer may like to be
+ * ahead, or not. */
 #ifndef SLOTS
-#define SLOTS 3
+#define SLOTS 2
 #endif
 #ifndef MESSAGES
 #define MESSAGES 7
 #endif
 
-#ifndef CHANGES
-#define CHANGES 2
+#ifndef PLACES
+#define PLACES 2
 #endif
-#define HEADERS (SLOTS + 1)
-#define LONG 0
-#define SHORT 1
+#define HEADERS (SLOTS * PLACES)
 
-byte bytes[2 * SLOTS];
+byte bytes[HEADERS]; /* of each place of each slot */
 byte header[HEADERS];
-byte place[HEADERS]; /* of the bytes, beside the header */
+byte place[HEADERS]; /* beside the header */
 byte published;
 byte released;
 
 /* private to the writer and its device, and to the reader and its device */
-byte shape = LONG;
 byte started;
+byte since;        /* the first number since which all take turns */
 byte at[MESSAGES]; /* where message i is filled */
 byte finished[MESSAGES]; /* 1: the copy into the slot of message i has finished */
 byte taken;
@@ -47,16 +46,20 @@ active proctype writer_device() {
 
 #ifndef NO_GUARD_ROOM
 /* acquire: the reader's last look at the slot comes before our first write */
-#define MAY_START (started - released < (shape == LONG -> SLOTS : HEADERS))
+#define MAY_START (started - released < SLOTS)
+#define MAY_START_AHEAD (started - released < HEADERS)
 #else
 #define MAY_START true
+#define MAY_START_AHEAD true
 #endif
-#ifndef NO_GUARD_DRAINED
-/* acquire: the same, of all slots of the other shape */
-#define MAY_CHANGE (started == released)
+#ifndef NO_GUARD_ALIKE
+/* acquire: the same, of all that begin their slots */
+#define ALIKE (released >= since)
 #else
-#define MAY_CHANGE true
+#define ALIKE true
 #endif
+#define FIRST_PLACE (started % SLOTS * PLACES)
+#define TURN (started % SLOTS * PLACES + started / SLOTS % PLACES)
 #ifndef NO_GUARD_FINISHED
 /* the caller publishes what its copy's ticket has reported finished */
 #define MAY_PUBLISH (finished[shown] == 1)
@@ -78,12 +81,9 @@ active proctype writer_device() {
 
 active proctype writer() {
   byte shown = 0; /* published_ */
-  byte changes = 0;
   do
-  :: atomic { started < MESSAGES && MAY_START ->
-              at[started] = (shape == LONG -> 2 * (started % SLOTS) : started % HEADERS);
-              started++ }
-  :: atomic { started < MESSAGES && changes < CHANGES && MAY_CHANGE -> shape = 1 - shape; changes++ }
+  :: atomic { started < MESSAGES && MAY_START -> at[started] = FIRST_PLACE; started++; since = started }
+  :: atomic { started < MESSAGES && (MAY_START || (ALIKE && MAY_START_AHEAD)) -> at[started] = TURN; started++ }
   :: shown < started && MAY_PUBLISH ->
 #ifdef NO_GUARD_PUBLISH_LAST
      published = shown + 1;

@@ -21,42 +21,50 @@ template <class WayOf>
 class LapPace {
  public:
   using Way = WayOf;
-  // As many messages as this at most go the one way until the other one is tried, or 32 times the trial; each time twice as many.
+  // So many messages at most go the one way until the other one is tried, or 32 times the trial; each time twice as many.
+  static constexpr std::uint32_t kFirstPause = 16;
   static constexpr std::uint32_t kLongestPause = 512;
-  static constexpr std::uint32_t kLeastTrial = 2;
+  static constexpr std::uint32_t kLeastTrial = 8;
   // Every so manieth is timed, since to look at the clock takes time; of a trial all are.
   static constexpr std::uint32_t kTimedOf = 4;
 
   struct Next {
     Way way;
     bool timed;
+    std::uint32_t trial;  // of which it is one; 0: of none
   };
   LapPace() = default;
-  // So many messages go the first way before the other one is tried, and so many are a trial.
-  LapPace(std::uint32_t first_pause, std::uint32_t trial) : trial_(std::max(trial, kLeastTrial)), pause_(first_pause) {}
+  // So many messages go the first way before the other one is tried, and so many are a trial, if these are not too few.
+  LapPace(std::uint32_t first_pause, std::uint32_t trial)
+      : length_(std::max(trial, kLeastTrial)), pause_(std::max(first_pause, kFirstPause)) {}
   Next next() {
-    if (++since_ <= pause_) return {way_, since_ % kTimedOf == 0};
+    if (++since_ <= pause_) return {way_, since_ % kTimedOf == 0, 0};
     const Way tried = other();
-    if (since_ == pause_ + trial_) {
-      since_ = 0;
-      pause_ = std::min(2 * pause_, std::max(kLongestPause, 32 * trial_));
+    if (since_ == pause_ + 1) {
+      if (++trial_ == 0) trial_ = 1;
+      told_ = 0;
+      sum_ = 0;
     }
-    return {tried, true};
+    if (since_ == pause_ + length_) {
+      since_ = 0;
+      pause_ = std::min(2 * pause_, std::max(kLongestPause, 32 * length_));
+    }
+    return {tried, true, trial_};
   }
-  // What was timed took so long per byte, in the same unit each time. Whatever else runs makes some messages slow: none counts for more than four usual ones.
-  void took(Way way, double pace) {
-    if (way == way_) {
-      known_ = known_ == 0 ? pace : known_ + (std::min(pace, kMost * known_) - known_) / kShare;
+  // What was timed took so long per byte, in the same unit each time. Whatever else runs makes some messages slow: none counts for more than four usual
+  // ones. Of a trial that is past, and of a way that is gone no more, nothing counts.
+  void took(const Next& message, double pace) {
+    if (message.trial == 0) {
+      if (message.way == way_) known_ = known_ == 0 ? pace : known_ + (std::min(pace, kMost * known_) - known_) / kShare;
       return;
     }
-    const std::uint32_t first_round = trial_ / 2;
-    if (++tried_ > first_round) sum_ += known_ == 0 ? pace : std::min(pace, kMost * known_);
-    if (tried_ < trial_) return;
-    const double mean = sum_ / (trial_ - first_round);
-    tried_ = 0;
-    sum_ = 0;
+    if (message.trial != trial_ || message.way == way_) return;
+    const std::uint32_t first_round = length_ / 2;
+    if (++told_ > first_round) sum_ += known_ == 0 ? pace : std::min(pace, kMost * known_);
+    if (told_ < length_) return;
+    const double mean = sum_ / (length_ - first_round);
     if (mean >= kQuicker * known_) return;
-    way_ = way;
+    way_ = message.way;
     known_ = mean;
   }
   Way way() const { return way_; }
@@ -66,10 +74,11 @@ class LapPace {
   static constexpr double kShare = 16;      // of what is known, in which one message is one
   static constexpr double kQuicker = 0.95;  // than the way that is gone
   Way other() const { return static_cast<Way>(1 - static_cast<std::uint32_t>(way_)); }
-  std::uint32_t trial_ = kLeastTrial;
-  std::uint32_t pause_ = 16;
+  std::uint32_t length_ = kLeastTrial;
+  std::uint32_t pause_ = kFirstPause;
   std::uint32_t since_ = 0;  // the last trial, how many messages
-  std::uint32_t tried_ = 0;  // of a trial, how many told
+  std::uint32_t trial_ = 0;  // which one it is, or was last
+  std::uint32_t told_ = 0;   // of its messages
   double sum_ = 0;           // of those that count
   double known_ = 0;         // of the way that is gone; 0: not known
   Way way_{};

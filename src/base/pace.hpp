@@ -31,9 +31,6 @@ class Pace {
     Way way;
     bool timed;
   };
-  Pace() = default;
-  // So many go the first way before another one is tried.
-  explicit Pace(std::uint32_t first_pause) : pause_(first_pause) {}
   Next next() {
     if (++copies_ <= pause_) return {way_, copies_ <= kWatched || copies_ % kTimedOf == 0};
     const std::uint32_t trial = copies_ - pause_ - 1;

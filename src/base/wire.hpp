@@ -50,7 +50,7 @@ inline constexpr std::uint16_t kEnvelopeTakesForms = 16;
 // In a clearance: the receiver would like to know how long the copies into the ring take (SlotHeader).
 inline constexpr std::uint16_t kEnvelopeTimes = 64;
 
-// Beside it or not: the ring is to be gone round in few lines, by strings (copy_by_string()), which is how the receiver reads them.
+// Beside it or not: the ring is to be gone round by strings (copy_by_string()), which is how the receiver reads them, and in few lines but for windows that run ahead.
 inline constexpr std::uint16_t kEnvelopeByStrings = 128;
 
 // In an announcement: the sender has taken the invitation that the receiver showed (path/invitation.hpp), and its copy has begun.

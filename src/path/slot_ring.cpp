@@ -30,9 +30,7 @@ Offset SlotRingLayout::slot(std::uint64_t n) const {
   return Offset{kFirstSlot + (n % slots) * round_to_page(slot_bytes.value)};
 }
 
-Bytes SlotRingLayout::room() const { return Bytes{slots * round_to_page(slot_bytes.value)}; }
-
-Bytes SlotRingLayout::total() const { return Bytes{kFirstSlot} + room(); }
+Bytes SlotRingLayout::total() const { return Bytes{kFirstSlot + slots * round_to_page(slot_bytes.value)}; }
 
 SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap)
     : memory_(memory), layout_(layout), shared_(new (memory) SlotRingShared), ring_bell_(std::move(ring_bell)), lap_(lap) {
@@ -44,42 +42,34 @@ SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::fu
   shared_->magic = SlotRingShared::kMagic;
 }
 
-// Guard ROOM of models/slot_ring.pml: never more than there are slots between started and released. Guard DRAINED: bytes of one shape's slots
-// are also those of the other's, and of other numbers, so that all slots are released before the shape changes.
+// Guard ROOM of models/slot_ring.pml: numbers that are less than `slots` apart are in different slots, wherever there. Guard ALIKE: those further apart, and
+// less than slots and places are, are in different ones of these only if all take the same turns.
 std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling) {
   const std::uint64_t piece = round_to_page(std::max<std::uint64_t>(wanted.value, 1));
-  const std::uint64_t ahead = filling == Filling::ahead ? pieces_ahead(piece) : 0;
-  const std::uint64_t short_bytes = ahead > layout_.slots ? piece : 0;
-  const bool same_shape = short_bytes == short_bytes_;
-  most_ = same_shape ? std::max<std::uint64_t>(ahead, layout_.slots) : 1;
-  refused_ = !has_room();
-  if (refused_) return std::nullopt;
-  short_bytes_ = short_bytes;
-  const std::uint64_t begin = layout_.slot(started_).value;
-  const std::uint64_t n = started_++;
-  if (short_bytes == 0) {
-    const std::uint64_t place = filling == Filling::in_place ? 0 : place_by_turns(n, piece);
-    return Slot{memory_ + begin + place, layout_.slot_bytes - Bytes{place}, place};
+  const std::uint64_t places = filling == Filling::in_place ? 1 : places_for(piece);
+  const std::uint64_t since = piece == piece_ && places == places_ ? alike_since_ : started_;
+  const auto most = [&]() -> std::uint64_t {
+    if (filling != Filling::ahead || released_seen_ < since) return layout_.slots;
+    return std::min(SlotRingLayout::kHeaders, layout_.slots * places);
+  };
+  if (started_ - released_seen_ >= most()) {
+    // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.
+    released_seen_ = shared_->released.load(std::memory_order_acquire);
+    most_ = most();
+    refused_ = started_ - released_seen_ >= most_;
+    if (refused_) return std::nullopt;
   }
-  const std::uint64_t at = kFirstSlot + n % ahead * piece;
-  return Slot{memory_ + at, Bytes{piece}, at < begin ? at + layout_.room().value - begin : at - begin};
+  refused_ = false;
+  piece_ = piece;
+  places_ = places;
+  alike_since_ = since;
+  const std::uint64_t n = started_++;
+  const std::uint64_t place = n / layout_.slots % places * piece;
+  return Slot{memory_ + layout_.slot(n).value + place, places > 1 ? Bytes{piece} : layout_.slot_bytes, place};
 }
 
-// As many as a lap has, and have headers.
-std::uint64_t SlotRingWriter::pieces_ahead(std::uint64_t piece) const {
-  return std::min(SlotRingLayout::kHeaders, smaller(lap_, layout_.room()).value / piece);
-}
-
-bool SlotRingWriter::has_room() {
-  if (started_ - released_seen_ < most_) return true;
-  // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.
-  released_seen_ = shared_->released.load(std::memory_order_acquire);
-  return started_ - released_seen_ < most_;
-}
-
-std::uint64_t SlotRingWriter::place_by_turns(std::uint64_t n, std::uint64_t piece) const {
-  const std::uint64_t places = std::min(layout_.slot_bytes.value / piece, lap_.value / (piece * layout_.slots));
-  return places < 2 ? 0 : n / layout_.slots % places * piece;
+std::uint64_t SlotRingWriter::places_for(std::uint64_t piece) const {
+  return std::max<std::uint64_t>(1, std::min(layout_.slot_bytes.value / piece, lap_.value / (piece * layout_.slots)));
 }
 
 void SlotRingWriter::publish_oldest(const SlotHeader& header) {
@@ -114,30 +104,21 @@ std::optional<FullSlot> SlotRingReader::take_next() {
   refused_ = false;
   FullSlot full;
   std::memcpy(&full.header, memory_ + layout_.header(taken_).value, sizeof(full.header));
-  full.data = data_of(taken_++, full.header);
-  fetch_next();
+  // A place beyond the slot is never written; it keeps a scribbled ring from leading us out of it.
+  if (full.header.place >= layout_.slot_bytes.value) full.header.place = 0;
+  full.data = memory_ + layout_.slot(taken_).value + full.header.place;
+  ++taken_;
+  fetch_next(full.header.place);
   return full;
 }
 
-// A place from which the bytes would leave the ring is never written; it keeps a scribbled one from leading us out of it.
-const std::byte* SlotRingReader::data_of(std::uint64_t n, const SlotHeader& header) const {
-  const std::uint64_t room = layout_.room().value;
-  const std::byte* const slots = memory_ + kFirstSlot;
-  const std::uint64_t begin = layout_.slot(n).value - kFirstSlot;
-  if (header.place >= room) return slots + begin;
-  const std::uint64_t at = begin + header.place < room ? begin + header.place : begin + header.place - room;
-  return slots + (header.bytes <= room - at ? at : begin);
-}
-
-// Where the next slot is published already, its first bytes travel while this one is copied, and so does the header behind it.
-void SlotRingReader::fetch_next() {
+// Where the next slot is published already, its header and first bytes travel while this one is copied. They nearly always are at the same place of it.
+void SlotRingReader::fetch_next(std::uint64_t place) {
   if (taken_ == published_seen_) published_seen_ = shared_->published.load(std::memory_order_acquire);
   if (taken_ == published_seen_) return;
-  SlotHeader next;
-  std::memcpy(&next, memory_ + layout_.header(taken_).value, sizeof(next));
-  const std::byte* const data = data_of(taken_, next);
-  for (std::size_t line = 0; line < kLinesAhead; ++line) __builtin_prefetch(data + 64 * line);
-  if (taken_ + 1 != published_seen_) __builtin_prefetch(memory_ + layout_.header(taken_ + 1).value);
+  __builtin_prefetch(memory_ + layout_.header(taken_).value);
+  for (std::size_t line = 0; line < kLinesAhead; ++line)
+    __builtin_prefetch(memory_ + layout_.slot(taken_).value + place + 64 * line);
 }
 
 void SlotRingReader::release_oldest() {

@@ -5,9 +5,6 @@
 // Ownership      : views of memory that the path maps; slots are views of the ring.
 // Errors         : none; a full or empty ring gives no slot.
 //
-// The memory of the slots serves in one of two shapes: as they are, or, for a writer that runs far ahead (Filling::ahead), as many short slots, one
-// behind the other. The shape changes only while the reader has given back all that was in the other one.
-//
 // A slot may be filled while the copies of earlier ones are still running: `started` (private to the writer) runs ahead of
 // `published` (shared), and only published slots are seen by the reader. The reader in turn takes slots ahead of releasing
 // them: `taken` is private, `released` shared.
@@ -36,26 +33,26 @@ struct SlotRingShared {
 };
 
 struct SlotRingLayout {
-  static constexpr std::uint64_t kHeaders = 64;  // and so the most slots, of either shape
+  static constexpr std::uint64_t kHeaders = 64;  // and so the most slots, and pieces outstanding
   std::uint32_t slots = 0;
   Bytes slot_bytes;
   Bytes total() const;  // of the whole ring, a multiple of the page size
-  Bytes room() const;   // of all slots
   Offset header(std::uint64_t n) const;
   Offset slot(std::uint64_t n) const;  // page-aligned
 };
 
-// Which bytes of the ring the next slot has.
+// Which bytes of its slot the next piece has, and how far the writer may be ahead of the reader. Pieces that a slot takes several of take turns in it, so that
+// they are as many again as it has places.
 enum class Filling : std::uint8_t {
-  by_turns,  // a slot's; pieces that it takes several of take turns in it
-  in_place,  // a slot's first, always the same ones
-  ahead,     // the next ones of all that a lap goes round: the writer may be as many pieces ahead
+  in_place,  // the first bytes, always
+  by_turns,  // the next place
+  ahead,     // the same, and as many pieces may be outstanding as all slots have places, and there are headers
 };
 
 struct Slot {
   std::byte* data = nullptr;
   Bytes capacity;
-  std::uint64_t place = 0;  // of data, from the start of the slot on and round the ring's room; for its header
+  std::uint64_t place = 0;  // of data in the slot; for its header
 };
 
 struct FullSlot {
@@ -68,8 +65,8 @@ class SlotRingWriter {
   // Formats the memory; `ring_bell` is called after each publication. `lap`: where a slot takes several of the pieces that are wanted, they
   // take turns, so that a processor comes back to a line after about so many bytes (memory/host/handing_copy.hpp says why).
   SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap = {});
-  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled, or if it has another shape than those.
-  // `ahead` is as `by_turns` where a lap has no more pieces than there are slots.
+  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled. Who is not `ahead` has one slot for each number;
+  // who is, has so until all that lies elsewhere in the slots has been released.
   std::optional<Slot> start_next(Bytes wanted, Filling filling = Filling::by_turns);
   std::optional<Slot> start_next() { return start_next(layout_.slot_bytes); }
   // The oldest started slot has its bytes: shows it to the reader.
@@ -82,9 +79,7 @@ class SlotRingWriter {
   Bytes slot_bytes() const { return layout_.slot_bytes; }
 
  private:
-  std::uint64_t pieces_ahead(std::uint64_t piece) const;
-  bool has_room();
-  std::uint64_t place_by_turns(std::uint64_t n, std::uint64_t piece) const;
+  std::uint64_t places_for(std::uint64_t piece) const;
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;
@@ -93,8 +88,10 @@ class SlotRingWriter {
   std::uint64_t started_ = 0;
   std::uint64_t published_ = 0;
   std::uint64_t released_seen_ = 0;
-  std::uint64_t short_bytes_ = 0;  // of each short slot; 0: the slots are the long ones
-  std::uint64_t most_ = 0;         // that may be started and not released where one more is to be
+  std::uint64_t piece_ = 0;  // of the last one started, and the places that it takes turns in
+  std::uint64_t places_ = 0;
+  std::uint64_t alike_since_ = 0;  // the first number since which all were started with these
+  std::uint64_t most_ = 0;         // that may be outstanding where one more is to be started
   bool refused_ = false;
 };
 
@@ -111,8 +108,7 @@ class SlotRingReader {
   bool news();
 
  private:
-  const std::byte* data_of(std::uint64_t n, const SlotHeader& header) const;
-  void fetch_next();
+  void fetch_next(std::uint64_t place);
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;

@@ -43,7 +43,8 @@ struct Finished {
   bool placed = false;  // of a receive: to where the bytes of its layout belong, or combined with others
 };
 
-// How the copies of a message between hosts go round the ring: by loops, and in many lines; or by strings, in few (handing_copy.hpp).
+// How the copies of a message between hosts go round the ring: by loops, and in many lines; or by strings, in few but for windows that run ahead
+// (handing_copy.hpp, running_ahead.hpp).
 enum class RingWay : std::uint8_t { loops, strings };
 
 class RingSender {
@@ -61,7 +62,7 @@ class RingSender {
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), flights_(most_in_flight) {}
   // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
-  // room, unless that is slow (running_ahead.hpp); it is a window until all of it is filled. Messages by themselves are not: what they are written
+  // room, unless that is slow (running_ahead.hpp); kLongestWindow of them are one. Messages by themselves are not: what they are written
   // to is to be in the nearest cache of both sides.
   void add(Message message);
   // Starts and publishes what can be; true if anything moved. Ended messages are appended to `ended`.
@@ -84,6 +85,8 @@ class RingSender {
   bool start_copies();
   Filling filling_of(const Message& message) const;
   void drop_front();
+  void begin_window();
+  static bool runs_ahead(const Message& message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
   void learn(RingWay way, double pace);
   bool publish(std::vector<Finished>& ended);
@@ -91,10 +94,11 @@ class RingSender {
   const Kinds* kinds_;
   SlotRingWriter* ring_;
   static constexpr std::size_t kWindow = 8;
+  static constexpr std::size_t kLongestWindow = 64;
   std::deque<Message> messages_;
-  std::size_t of_devices_ = 0;  // of the messages, on one side at least
-  bool window_ = false;         // are they one?
-  bool ahead_ = false;          // that runs ahead
+  std::size_t others_ = 0;     // of the messages, that runs_ahead() does not let be part of a window
+  std::size_t of_window_ = 0;  // how many may follow that are part of it; 0: there is none
+  bool ahead_ = false;         // does it run ahead?
   RunningAhead<RingWay> running_ahead_;
   Offset next_;  // first byte of the front message not yet started
   Flights<Flight> flights_;
@@ -115,7 +119,7 @@ class RingReceiver {
   // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
   void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid = nullptr) {
-    expect_by({RingWay::loops, timed}, operation, piece, std::move(laid));
+    expect_by({RingWay::loops, timed, 0}, operation, piece, std::move(laid));
   }
   // The same of bytes that are combined with others where they come; the piece is for those that cannot be there. The way that the sender is to go.
   RingWay expect_fold(std::uint32_t operation, const Piece& piece, const Fold& fold);
@@ -144,7 +148,7 @@ class RingReceiver {
     Piece piece;
     Bytes arrived;
     Status failed;  // its remaining slots are dropped
-    LapPace<RingWay>::Next by = {RingWay::loops, false};
+    LapPace<RingWay>::Next by = {RingWay::loops, false, 0};
     Bytes first;                           // slot, if timed
     Clock::duration copying;               // of all slots so far, if timed
     Clock::duration filling;               // the same on the other side, as far as that told
@@ -180,7 +184,7 @@ class RingReceiver {
   static constexpr std::size_t kPaces = 8;  // of messages below 128 KiB, of each octave from there, and of all above
   // Loops have gone round all of the ring's memory before strings are tried, which go round less: in pages that nobody has touched either is slow.
   static constexpr std::uint32_t first_pause(std::size_t octave) {
-    return std::max(16U, static_cast<std::uint32_t>(kMostPairRoom >> (16 + octave)) + 2);
+    return static_cast<std::uint32_t>(kMostPairRoom >> (16 + octave)) + 2;
   }
   // Each trial goes twice round what a window's sender may be ahead.
   static constexpr std::uint32_t trials(std::size_t octave) {

@@ -6,9 +6,10 @@
 // Errors         : none.
 //
 // What is written far ahead has left the writer's nearest cache when it is read, and the reader takes it from the one that they share. Where the reader
-// keeps up instead, it takes each line from the writer, who has to ask for it back a lap later: 19 GB/s in place of 62 to 67, on two processors of an AMD
-// EPYC (Zen 5, a line in 0.06 us), where either goes on once it has begun, and slots that are few and near have 55 to 58 (2026-11-29). The writer feels
-// that: it fills slots four times as slowly, and leaves it for some windows.
+// keeps up instead, it takes each line from the writer, who has to ask for it back a round later. Either goes on once it has begun: of pieces that lay side
+// by side in the ring 62 to 67 GB/s or 19, where slots that are few and near have 55 to 58 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29); of pieces
+// that take turns in slots of 1 MiB, as they do now, 62 to 71 in 47 windows of 48, and why is not known. The writer feels it: it fills slots four times as
+// slowly, and leaves that for some windows.
 #pragma once
 
 #include <algorithm>
@@ -21,33 +22,43 @@ namespace ist {
 template <class Way, std::size_t kWays = 2>
 class RunningAhead {
  public:
-  // So many windows do not run ahead once one was slow, at first and at most; each time twice as many, until as many as kQuick verdicts in a row were good.
+  // So many windows do not run ahead once one was slow, at first and at most; each time twice as many, until kQuick verdicts in a row were good.
   static constexpr std::uint32_t kFirstRest = 1;
   static constexpr std::uint32_t kLongestRest = 64;
   static constexpr std::uint32_t kQuick = 64;
-  // Slots of a verdict, that of a window which is slow comes before its end.
+  // Timed slots of a verdict, and of what is usual; before which the first ones of all are left out, in pages that nobody has touched.
   static constexpr std::uint32_t kJudged = 16;
+  static constexpr std::uint32_t kFresh = 16;
   // Every so manieth slot is timed: two looks at the clock take as long as a twentieth of one.
   static constexpr std::uint32_t kTimedOf = 4;
+  // Of so many windows one does not run ahead, so that what is usual stays known.
+  static constexpr std::uint32_t kNearOf = 64;
   static constexpr double kSlow = 1.5;  // times as long as slots that are near
 
-  // A window begins: may it?
-  bool begin() {
+  // A window of messages that go that way begins: may it?
+  bool begin(Way way) {
+    if (near_.at(static_cast<std::size_t>(way)).slots < kJudged || ++windows_ % kNearOf == 0) return false;
     if (rest_ == 0) return true;
     --rest_;
     return false;
   }
   // Is the slot that is filled now one that is to be timed?
   bool is_timed() { return ++slots_ % kTimedOf == 0; }
+  // What was timed took so long per byte.
   void filled_near(Way way, double pace) {
-    double& usual = usual_.at(static_cast<std::size_t>(way));
-    usual = usual == 0 ? pace : usual + (std::min(pace, 4 * usual) - usual) / 16;
+    if (fresh_ < kFresh) {
+      ++fresh_;
+      return;
+    }
+    Near& near = near_.at(static_cast<std::size_t>(way));
+    near.usual = near.slots == 0 ? pace : near.usual + (std::min(pace, 4 * near.usual) - near.usual) / kJudged;
+    near.slots = std::min(near.slots + 1, kJudged);
   }
   // False: no further, this window is slow.
   bool filled_ahead(Way way, double pace) {
-    const double usual = usual_.at(static_cast<std::size_t>(way));
-    if (usual == 0) return true;
-    ratios_ += std::min(pace / usual, 8.0);
+    const Near& near = near_.at(static_cast<std::size_t>(way));
+    if (near.slots < kJudged) return true;
+    ratios_ += std::min(pace / near.usual, 8.0);
     if (++judged_ < kJudged) return true;
     const bool quick = ratios_ < kSlow * kJudged;
     judged_ = 0;
@@ -61,12 +72,18 @@ class RunningAhead {
   }
 
  private:
-  std::array<double, kWays> usual_{};  // of slots that are near; 0: not known
-  double ratios_ = 0;                  // of those since the last verdict
+  struct Near {
+    double usual = 0;
+    std::uint32_t slots = 0;  // that it is known from, up to kJudged
+  };
+  std::array<Near, kWays> near_{};
+  std::uint32_t fresh_ = 0;
+  double ratios_ = 0;  // of those since the last verdict
   std::uint32_t judged_ = 0;
   std::uint32_t quick_ = 0;
   std::uint32_t rest_ = 0;
   std::uint32_t next_rest_ = kFirstRest;
+  std::uint32_t windows_ = 0;
   std::uint32_t slots_ = 0;
 };
 

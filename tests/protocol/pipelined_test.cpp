@@ -192,24 +192,30 @@ TEST(Pipelined, StringsGoRoundFewLines) {
   }
 }
 
-// As far as there are pieces in the ring's room; a message by itself, and what is sent to a device, no further than there are slots.
+// Once it is known how long slots take that are near: as far as the slots have places. Where one message is to a device, no further than there are slots,
+// and so are messages by themselves.
 TEST(Pipelined, AWindowBetweenHostsRunsAheadOfItsReceiver) {
   RingShape shape;
   shape.slot_bytes = 16384;
-  for (const bool window : {true, false}) {
-    RingPair pair{11, shape};
-    for (int i = 0; i < (window ? 8 : 7); ++i) pair.prepare_and_send(3 * 4096 + 1, 4096, false, false);
-    const auto filled = [&] {
-      while (pair.step_sender()) {
-      }
-      std::uint64_t slots = 0;
-      for (std::size_t i = 0; i < pair.size(); ++i) slots += pair[i].sent ? 4 : 0;
-      return slots;
-    };
-    EXPECT_EQ(window ? 16U : 4U, filled());
+  RingPair pair{11, shape};
+  // How many messages of four pieces were sent before any of them was received.
+  const auto sent_ahead = [&](int messages, bool to_device) {
+    const std::size_t first = pair.size();
+    for (int i = 0; i < messages; ++i) pair.prepare_and_send(16384, 4096, false, to_device && i + 1 == messages);
+    while (pair.step_sender()) continue;
+    int sent = 0;
+    for (std::size_t i = first; i < pair.size(); ++i) sent += pair[i].sent ? 1 : 0;
     pair.run();
-    for (std::size_t i = 0; i < pair.size(); ++i) pair.expect_whole(i);
-  }
+    for (std::size_t i = first; i < pair.size(); ++i) pair.expect_whole(i);
+    return sent;
+  };
+  EXPECT_EQ(1, sent_ahead(8, false));
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(1, sent_ahead(1, false));
+  EXPECT_EQ(4, sent_ahead(8, false));
+  EXPECT_EQ(1, sent_ahead(7, false));
+  EXPECT_EQ(1, sent_ahead(8, true));
+  EXPECT_EQ(1, sent_ahead(7, false)) << "the window is over";
+  EXPECT_EQ(4, sent_ahead(9, false));
 }
 
 // Windows, messages by themselves and messages of devices in turn, each of which has slots of another shape than the one before.

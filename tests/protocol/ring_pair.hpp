@@ -36,7 +36,7 @@ class RingPair {
     Piece from;
     Piece to;
     std::uint64_t fill = 0;
-    LapPace<RingWay>::Next by = {RingWay::loops, false};
+    LapPace<RingWay>::Next by = {RingWay::loops, false, 0};
     bool sent = false;
     bool received = false;
     Finished sender;

@@ -72,7 +72,7 @@ TEST(ThreadStress, RingWithBothSidesRunningAhead) {
   auto memory = SharedMemory::create("isthmus-test-ring", layout.total());
   ASSERT_TRUE(memory.ok());
   const std::uint64_t count = scaled(20000);
-  SlotRingWriter writer{memory->data(), layout, nullptr, layout.room()};
+  SlotRingWriter writer{memory->data(), layout, nullptr, layout.total()};
   std::string wrong;
   std::thread reading([&] {
     SlotRingReader reader{memory->data(), layout, nullptr};

@@ -1,6 +1,8 @@
 // Which way to go round a ring, found out by laps: on machines that are invented, of which some are quick and slow by turns.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -29,7 +31,7 @@ int send(LapPace<Way>& pace, const Machine& machine, int messages, int late = 0)
     under_way.emplace_back(next, machine(next.way, i, before));
     if (under_way.size() <= static_cast<std::size_t>(late)) continue;
     const auto& [over, took] = under_way.front();
-    if (over.timed) pace.took(over.way, took);
+    if (over.timed) pace.took(over, took);
     under_way.pop_front();
   }
   return by_strings;
@@ -110,7 +112,7 @@ TEST(LapPace, AMessageThatWasHeldUpChangesNothing) {
   LapPace<Way> pace{34, 64};
   send(
       pace, [](Way way, int, int) { return plain(way, 2, 3); }, 20000);
-  pace.took(Way::loops, 1e6);
+  pace.took({Way::loops, true, 0}, 1e6);
   EXPECT_EQ(Way::loops, pace.way());
   const auto held = [](Way way, int i, int) { return i % 100 == 0 ? 1e4 : plain(way, 2, 3); };
   EXPECT_LE(send(pace, held, 20000, 64), 10000 / 20);
