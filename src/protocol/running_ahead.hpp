@@ -8,7 +8,7 @@
 // What is written far ahead has left the writer's nearest cache when it is read, and the reader takes it from the one that they share. Where the reader
 // keeps up instead, it takes each line from the writer, who has to ask for it back a round later. Either goes on once it has begun: of pieces that lay side
 // by side in the ring 62 to 67 GB/s or 19, where slots that are few and near have 55 to 58 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29); of pieces
-// that take turns in slots of 1 MiB, as they do now, 62 to 71 in 47 windows of 48, and why is not known. The writer feels it: it fills slots four times as
+// that take turns in slots of 1 MiB, as they do now, 62 to 71 in 47 of 48 medians; why is not known. The writer feels it: it fills slots four times as
 // slowly, and leaves that for some windows.
 #pragma once
 
