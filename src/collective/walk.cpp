@@ -80,7 +80,7 @@ void Walk::fulfil(Step step) {
 // Its receiver may have doubted the call, because of what a third rank did, and asks for it no more.
 void Walk::wait_for_send(const Message& message) {
   Status vain;
-  const Outcome outcome = ist::wait_for_send(comm_.engine(), message.sent, doubt(), vain);
+  const Outcome outcome = wait_in_doubt(comm_.engine(), message.sent, doubt(), vain);
   if (!vain.ok()) return give_up(vain, comm_.engine().rank());
   if (outcome.status.ok()) return;
   give_up(outcome.status, outcome.status.code() == IST_ERR_PEER_LEFT ? message.peer : comm_.engine().rank());

@@ -129,12 +129,12 @@ bool spin_for(Engine& engine, AwaitedReceive& receive) {
 }  // namespace
 
 Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive, const std::function<Status()>& doubt) {
-  const Status vain = doubt ? doubt_until_complete(engine, id, doubt) : Status{};
-  receive.outcome = wait_for(engine, id);
-  return receive.outcome.cancelled ? vain : Status{};
+  Status vain;
+  receive.outcome = wait_in_doubt(engine, id, doubt, vain);
+  return vain;
 }
 
-Outcome wait_for_send(Engine& engine, OperationId id, const std::function<Status()>& doubt, Status& vain) {
+Outcome wait_in_doubt(Engine& engine, OperationId id, const std::function<Status()>& doubt, Status& vain) {
   const Status why = doubt ? doubt_until_complete(engine, id, doubt) : Status{};
   Outcome outcome = wait_for(engine, id);
   if (outcome.cancelled) vain = why;

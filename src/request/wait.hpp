@@ -67,7 +67,7 @@ Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& sc
                         const WhileNothingComes& meanwhile = {});
 // The same of one that was started.
 Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive, const std::function<Status()>& doubt);
-// The same of a send that its receiver has to ask for: taken back where there is a doubt, which `vain` then tells.
-Outcome wait_for_send(Engine& engine, OperationId id, const std::function<Status()>& doubt, Status& vain);
+// The same of any operation, such as a send that its receiver has to ask for: taken back where there is a doubt, which `vain` then tells.
+Outcome wait_in_doubt(Engine& engine, OperationId id, const std::function<Status()>& doubt, Status& vain);
 
 }  // namespace ist
