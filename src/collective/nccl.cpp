@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -175,8 +176,23 @@ bool Nccl::parted() {
 }
 
 void Nccl::add(NcclTeam* team) {
+  std::vector<std::shared_ptr<NcclTeam>> ended;
   const std::lock_guard lock(mutex_);
   teams_.push_back(team);
+  const auto unused = std::partition(kept_.begin(), kept_.end(), [](const auto& one) { return one.use_count() > 1; });
+  ended.assign(std::make_move_iterator(unused), std::make_move_iterator(kept_.end()));
+  kept_.erase(unused, kept_.end());
+}
+
+void Nccl::keep(std::shared_ptr<NcclTeam> team) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(team));
+}
+
+void Nccl::let_go_of_teams() {
+  std::vector<std::shared_ptr<NcclTeam>> all;
+  const std::lock_guard lock(mutex_);
+  all.swap(kept_);
 }
 
 void Nccl::remove(NcclTeam* team) {
@@ -184,14 +200,27 @@ void Nccl::remove(NcclTeam* team) {
   std::erase(teams_, team);
 }
 
-bool Nccl::others_outstanding(const NcclTeam& team) {
-  std::erase_if(offered_, [&](const auto& one) { return team.twin().engine().find(one.second) == nullptr; });
-  return std::any_of(offered_.begin(), offered_.end(), [&team](const auto& one) { return one.first.lock().get() != &team; });
+// Without making it one's own for the moment: who holds a team last takes a lock.
+template <class Team>
+static bool is_other(const std::weak_ptr<Team>& one, const std::weak_ptr<Team>& two) {
+  return one.owner_before(two) || two.owner_before(one);
 }
 
-void Nccl::offered(const NcclTeam& team, OperationId call) {
+bool Nccl::others_outstanding(const NcclTeam& team) {
+  std::erase_if(offered_, [&](const Offered& one) { return team.twin().engine().find(one.call) == nullptr; });
+  return any_freed_ || std::any_of(offered_.begin(), offered_.end(), [&team](const Offered& one) {
+           return one.by == std::this_thread::get_id() && is_other(one.team, team.weak_from_this());
+         });
+}
+
+void Nccl::offered(const NcclTeam& team, OperationId call, std::thread::id by) {
   others_outstanding(team);  // so that they do not pile up
-  offered_.emplace_back(team.weak_from_this(), call);
+  offered_.push_back({team.weak_from_this(), call, by});
+}
+
+void Nccl::freed(OperationId call) {
+  any_freed_ |=
+      std::any_of(offered_.begin(), offered_.end(), [call](const Offered& one) { return one.call.value == call.value; });
 }
 
 NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/settings.hpp"
@@ -73,11 +72,19 @@ class Nccl {
   // are told that this rank has done with NCCL. parted(): all of them have said so too.
   void farewell();
   bool parted();
+  // No engine's lock is held; what has ended of the teams before is let go of, too.
   void add(NcclTeam* team);
   void remove(NcclTeam* team);
-  // Both under the engine's lock. A call of this team's was offered to NCCL; has any of another one's been whose outcome its caller has not taken?
-  void offered(const NcclTeam& team, OperationId call);
+  // Under the engine's lock: the team's communicator is gone, and what is under way of it may hold it last. A team takes that lock at its end, so it
+  // stays until the next one comes, or all end.
+  void keep(std::shared_ptr<NcclTeam> team);
+  void let_go_of_teams();
+  // All under the engine's lock. This thread offers NCCL a call of that team's; has it offered one of another team's whose outcome has not been taken?
+  // A call that the program frees counts from then on, for good: nobody is told when it is over.
+  void offered(const NcclTeam& team, OperationId call, std::thread::id by);
   bool others_outstanding(const NcclTeam& team);
+  void freed(OperationId call);
+  bool any_freed() const { return any_freed_; }
 
  private:
   std::vector<NcclTeam*> teams();
@@ -99,8 +106,16 @@ class Nccl {
   std::mutex mutex_;          // guards what follows
   std::vector<Worker> workers_;
   std::vector<NcclTeam*> teams_;
-  // Under the engine's lock; some whose outcome was taken, too. Held weakly, the place of a team that has ended is no other team's.
-  std::vector<std::pair<std::weak_ptr<const NcclTeam>, OperationId>> offered_;
+  std::vector<std::shared_ptr<NcclTeam>> kept_;
+  // Held weakly, the place of a team that has ended is no other team's.
+  struct Offered {
+    std::weak_ptr<const NcclTeam> team;
+    OperationId call;
+    std::thread::id by;
+  };
+  // Under the engine's lock; some whose outcome was taken, too.
+  std::vector<Offered> offered_;
+  bool any_freed_ = false;
 };
 
 // The library as `isthmus info` shows it: of a world of several ranks.

@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "base/log.hpp"
 
 namespace ist {
+
+namespace {
+
+constexpr std::chrono::microseconds kLookAtDevices{100};
+
+}  // namespace
 
 class NcclCall::Stepper : public Action {
  public:
@@ -42,7 +49,7 @@ bool NcclCall::buffers_fit(int& device) const {
   return device >= 0;
 }
 
-// Does the result tell in which order NCCL combines? Then whether it does must not follow from what streams hold at the time of the call. Two
+// Does the result tell in which order NCCL combines? Then whether it does must follow from what the program does alone. Two
 // ranks have one order; of minima and maxima NaN tells, with any number of ranks.
 bool NcclCall::order_shows() const {
   const bool floats = work_.type == nccl::Type::float16 || work_.type == nccl::Type::bfloat16 ||
@@ -51,33 +58,35 @@ bool NcclCall::order_shows() const {
   return floats && team_->twin().machine().fixed_order != 0 && (votes_.size() > 2 || !either);
 }
 
+// Where the program does not know yet that NCCL is there, whether it is must make no difference: the engines of other ranks decide when it is.
+bool NcclCall::may_say_yes(Vote& vote, bool& fresh) {
+  Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
+  const bool streams_used = guests.streams_used();
+  const std::lock_guard lock(team_->twin().engine().lock());
+  if (!team_->broken().ok()) return false;
+  fresh = team_->state() == NcclTeam::State::fresh;
+  if (team_->settled(streams_used)) return true;
+  if (team_->nccl().others_outstanding(*team_)) return false;
+  settles_ = waits_ && !streams_used;
+  if (!order_shows()) return !streams_used || !fresh;
+  vote.opens = waits_ ? 0 : 1;
+  return !streams_used;
+}
+
 // No means no more than that: this call goes by messages.
 NcclCall::Vote NcclCall::cast(const Status& so_far) {
   Vote vote;
   vote.present = 1;
   int device = -1;
-  if (!so_far.ok() || !work_.usable || !buffers_fit(device)) return vote;
-  const bool shows = order_shows();
-  NcclTeam::State state{};
-  std::shared_ptr<GuestStream> own;
-  Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
-  {
-    const std::lock_guard lock(team_->twin().engine().lock());
-    state = team_->state();
-    own = team_->stream();
-    if (!team_->broken().ok()) return vote;
-    if (shows && !guests.loads_eagerly() && team_->nccl().others_outstanding(*team_)) return vote;
-  }
-  if (!guests.may_launch(own.get(), shows) || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr))
-    return vote;
-  if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
+  bool fresh = false;
+  if (!so_far.ok() || !work_.usable || !buffers_fit(device) || !may_say_yes(vote, fresh)) return vote;
+  if (fresh && team_->twin().rank() == 0) {
     const auto id = team_->make_id();
     if (!id.ok()) {
       log::once(log::Level::warning, id.status().text() + "; collective calls go by messages");
       return vote;
     }
     vote.id = *id;
-    vote.has_id = 1;
   }
   vote.identity = team_->nccl().identity(device);
   vote.yes = 1;
@@ -89,7 +98,11 @@ void NcclCall::write(Plan& plan) {
   after_ = std::move(schedule.before());
   schedule.before().clear();
   tag_ = schedule.tag(kTrouble);
+  waits_ = plan.waits();
   votes_[static_cast<std::size_t>(plan.rank())] = cast(schedule.failure());
+  if (votes_[static_cast<std::size_t>(plan.rank())].yes != 0)
+    schedule.tell_of_start(
+        [this, by = std::this_thread::get_id()](OperationId call) { team_->nccl().offered(*team_, call, by); });
   const auto entered = act(schedule, &NcclCall::enter, {});
   const auto decided = act(schedule, &NcclCall::decide, {entered});
   for (int distance = 1; distance < plan.size(); ++distance) {
@@ -104,10 +117,9 @@ void NcclCall::write(Plan& plan) {
 
 NcclCall::~NcclCall() { leave(); }
 
-Result<bool> NcclCall::enter(Action::Moment& now) {
+Result<bool> NcclCall::enter(Action::Moment& /*now*/) {
   under_way_ = true;
   team_->enter(this);
-  if (votes_[static_cast<std::size_t>(team_->twin().rank())].yes != 0) team_->nccl().offered(*team_, now.call);
   return true;
 }
 
@@ -142,10 +154,16 @@ Result<bool> NcclCall::decide(Action::Moment& now) {
   if (!agreed() || state == NcclTeam::State::off || !same) return go_by_messages(now);
   if (state == NcclTeam::State::fresh) {
     open(now);
+  } else if (only_opens()) {
+    return go_by_messages(now);
   } else {
     act(now.schedule, &NcclCall::run, {});
   }
   return true;
+}
+
+bool NcclCall::only_opens() const {
+  return std::any_of(votes_.begin(), votes_.end(), [](const Vote& vote) { return vote.opens != 0; });
 }
 
 bool NcclCall::go_by_messages(Action::Moment& now) {
@@ -162,18 +180,9 @@ bool NcclCall::go_by_messages(Action::Moment& now) {
 // The first time: every rank makes NCCL's communicator, and tells whether it could. One that could not would keep the others
 // waiting inside of NCCL, so who hears of that gives up too.
 void NcclCall::open(Action::Moment& now) {
-  std::vector<std::uint64_t> identities;
-  for (const Vote& vote : votes_) identities.push_back(vote.identity);
-  int device = -1;
-  buffers_fit(device);
-  setup_ = team_->nccl().kinds().find(KindId::cuda)->guests()->begin_setup();
-  if (!now.status.ok())
-    failure_ = now.status;
-  else if (setup_ == nullptr)
-    failure_ = {IST_ERR_PENDING, "NCCL waits for devices when it sets itself up, and streams of rank " +
-                                     std::to_string(team_->twin().rank()) + " may wait for other ranks by now"};
-  else
-    failure_ = team_->begin_opening(device, votes_[0].id, identities, setup_);
+  team_->set_opener(now.call);
+  quiet_by_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                     std::chrono::duration<double>(team_->nccl().patience()));
   Plan late{team_->twin(), now.schedule, combiner_};
   const auto begun = act(now.schedule, &NcclCall::begin, {});
   const auto mine = act(now.schedule, &NcclCall::wait_for_opening, {});
@@ -189,8 +198,47 @@ void NcclCall::open(Action::Moment& now) {
   }
 }
 
+// May NCCL set itself up now? It waits for what other threads of this process have given it to do for other communicators: that may wait for
+// other ranks, and must not be held up.
+Result<bool> NcclCall::may_begin() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return false;
+  next_look_ = now + kLookAtDevices;
+  if (team_->nccl().kinds().find(KindId::cuda)->guests()->quiet()) return true;
+  if (now < quiet_by_) return false;
+  return Status{
+      IST_ERR_PENDING,
+      "NCCL waits for devices when it sets itself up, and collective calls that it carries for other communicators "
+      "have been under way on rank " +
+          std::to_string(team_->twin().rank()) + " for as long as ISTHMUS_BOOT_TIMEOUT"};
+}
+
+Status NcclCall::begin_opening() {
+  setup_ = team_->nccl().kinds().find(KindId::cuda)->guests()->begin_setup();
+  if (setup_ == nullptr)
+    return {IST_ERR_PENDING, "NCCL waits for devices when it sets itself up, and streams of rank " +
+                                 std::to_string(team_->twin().rank()) + " may wait for other ranks by now"};
+  std::vector<std::uint64_t> identities;
+  for (const Vote& vote : votes_) identities.push_back(vote.identity);
+  int device = -1;
+  buffers_fit(device);
+  return team_->begin_opening(device, votes_[0].id, std::move(identities), setup_);
+}
+
+// It has begun, and this rank has it, or never will.
+Result<bool> NcclCall::opened(const Status& so_far) {
+  if (!begun_) {
+    IST_TRY(so_far);
+    auto may = may_begin();
+    if (!may.ok() || !*may) return may;
+    begun_ = true;
+    IST_TRY(begin_opening());
+  }
+  return team_->opened();
+}
+
 Result<bool> NcclCall::wait_for_opening(Action::Moment& now) {
-  auto mine = failure_.ok() ? team_->opened() : Result<bool>{failure_};
+  auto mine = failure_.ok() ? opened(now.status) : Result<bool>{failure_};
   if (mine.ok() && !*mine) {
     const auto failed = std::find(made_.begin(), made_.end(), Made::no);
     if (failed != made_.end())
@@ -215,6 +263,7 @@ Result<bool> NcclCall::wait_for_opening(Action::Moment& now) {
 Result<bool> NcclCall::begin(Action::Moment& now) {
   const bool everywhere = std::all_of(made_.begin(), made_.end(), [](Made made) { return made == Made::yes; });
   team_->end_opening(everywhere);
+  if (everywhere && only_opens()) return go_by_messages(now);
   if (everywhere) {
     act(now.schedule, &NcclCall::run, {});
     return true;
@@ -296,6 +345,7 @@ Result<bool> NcclCall::move_on(Action::Moment& now) {
   if (!finished.ok() || !*finished) return finished;
   now.engine.nccl_traffic().sent_by(Way::nccl).add(work_.send.size);
   now.engine.nccl_traffic().received_by(Way::nccl).add(work_.recv.size);
+  if (settles_) team_->settle();
   leave();
   return true;
 }

@@ -9,8 +9,16 @@
 // What travels, beside NCCL's own: each rank tells each other one whether its buffers are CUDA memory, and of which GPU. All
 // said yes, of different GPUs: then, the first time, each tells whether it could make NCCL's communicator, and only where all
 // could is it used. Every rank hears the same, and decides the same.
+//
+// Making it waits for whatever runs on the GPU, and holds up whatever is to run there. So no rank says yes to that while a call on another communicator
+// that this thread has offered to NCCL is open, or once streams may wait for other ranks; and what other threads have offered it lets end first.
+// After that NCCL's kernels are on the device, also where kernels are loaded lazily (its ncclCommInitRank asks each for its attributes), and a
+// call of its waits for nothing but its own kind. What a rank says follows from what its program has done, and from no clock: where the order of
+// combining shows, a call that does not wait leaves NCCL to the calls after it, since nothing that the program does tells when its ranks come to make
+// NCCL's communicator.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -55,7 +63,7 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   struct Vote {
     std::uint32_t present = 0;  // 1 in every vote; 0: none came, but word that the rank wrote down another call
     std::uint32_t yes = 0;
-    std::uint32_t has_id = 0;
+    std::uint32_t opens = 0;  // for the calls after it: this one goes by messages
     std::uint32_t reserved = 0;
     std::uint64_t identity = 0;  // of the GPU
     nccl::UniqueId id{};         // of the first rank, while there is no communicator
@@ -73,6 +81,7 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   class Stepper;
 
   Vote cast(const Status& so_far);
+  bool may_say_yes(Vote& vote, bool& fresh);
   bool buffers_fit(int& device) const;
   bool order_shows() const;
   static Piece place_of(Vote& vote) { return host_piece(&vote, Bytes{sizeof vote}); }
@@ -87,8 +96,12 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   static Status all_voted(const std::vector<Vote>& votes);
   void leave();
   bool agreed() const;
+  bool only_opens() const;
   bool go_by_messages(Action::Moment& now);
   void open(Action::Moment& now);
+  Result<bool> may_begin();
+  Status begin_opening();
+  Result<bool> opened(const Status& so_far);
   Status look_around(Action::Moment& now) const;
   Result<bool> move_on(Action::Moment& now);
   void fail(const Status& why);
@@ -97,13 +110,18 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   NcclWork work_;
   Combiner combiner_;
   ByMessages by_messages_;
+  bool waits_ = false;         // it is a blocking call
+  bool settles_ = false;       // and when it is over its program knows that NCCL is there
   std::vector<Ticket> after_;  // what the user's queues held
   std::int32_t tag_ = 0;       // by which a rank that fails tells the others
   std::vector<Vote> votes_;    // by rank
   std::vector<Made> made_;     // by rank
   Stage stage_ = Stage::ready;
-  std::shared_ptr<void> setup_;  // while NCCL sets itself up
-  bool under_way_ = false;       // the team knows it
+  std::shared_ptr<void> setup_;                      // while NCCL sets itself up
+  bool begun_ = false;                               // that has begun
+  std::chrono::steady_clock::time_point next_look_;  // whether it may begin
+  std::chrono::steady_clock::time_point quiet_by_;
+  bool under_way_ = false;  // the team knows it
   Ticket ticket_;
   Status failure_;
 };

@@ -50,6 +50,12 @@ NcclTeam::~NcclTeam() {
   close();
 }
 
+// Streams that came before the program heard of it may have kept NCCL from being there, or not.
+bool NcclTeam::settled(bool streams_used) {
+  settled_ |= state_ == State::open && !streams_used && !nccl_.any_freed() && twin_.engine().find(opener_) == nullptr;
+  return settled_;
+}
+
 Result<nccl::UniqueId> NcclTeam::make_id() {
   if (id_) return *id_;
   nccl::UniqueId made{};
@@ -83,6 +89,7 @@ void NcclTeam::farewell() {
 
 void NcclTeam::retire() {
   if (std::exchange(retired_, true)) return;
+  nccl_.keep(shared_from_this());
   if (calls_.empty()) part();
 }
 

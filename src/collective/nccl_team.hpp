@@ -64,6 +64,12 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // The same ranks without NCCL, for calls that go by messages after all; it outlives the user's own.
   const Communicator& twin() const { return twin_; }
   State state() const { return state_; }
+  // Is NCCL there by what the program has done so far, whatever the engines of the ranks have come to? Under the engine's lock; `streams_used`: of
+  // this process, Guests. Then it stays so.
+  bool settled(bool streams_used);
+  void settle() { settled_ = true; }
+  // Which call has opened it, and whose outcome says so to the program.
+  void set_opener(OperationId call) { opener_ = call; }
   // Why this rank can take part in no further call; the others may not know yet.
   const Status& broken() const { return broken_; }
   // Where its kernels run; null before it is made, and after it was given up.
@@ -157,6 +163,8 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   const int number_;
   const bool calls_wait_;
   State state_ = State::fresh;
+  bool settled_ = false;
+  OperationId opener_;
   Status broken_;
   std::optional<nccl::UniqueId> id_;
   std::deque<const NcclCall*> waiting_;  // whose turn is still to come, in order

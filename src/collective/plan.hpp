@@ -34,15 +34,16 @@ class Plan {
   using Step = Schedule::StepId;
   static constexpr Step kNone = Schedule::kNone;
 
-  // `waits`: the call is a blocking one.
-  Plan(const Communicator& comm, const char* call, bool waits)
+  // `waits`: the call is a blocking one; `at_once`: it may then be walked.
+  Plan(const Communicator& comm, const char* call, bool waits, bool at_once = true)
       : comm_(comm),
         call_(call),
         rank_(comm.rank()),
         size_(comm.size()),
         number_(comm.count_call()),
         first_tag_(first_tag(number_)),
-        may_walk_(waits) {
+        waits_(waits),
+        may_walk_(waits && at_once) {
     if (comm.lane() != nullptr) comm.lane()->come_to(number_);
   }
   // Writes on into a schedule that runs already: an action's, under the engine's lock.
@@ -53,12 +54,14 @@ class Plan {
         size_(comm.size()),
         number_(0),
         first_tag_(0),
+        waits_(false),
         may_walk_(false),
         combiner_(combiner),
         into_(&into) {}
   const Communicator& comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  bool waits() const { return waits_; }
   // What carries the call; noted as take() does.
   // `may_share`: not where parts may differ.
   Algorithm choose(ChosenCall call, Bytes bytes, bool may_share = true) const {
@@ -211,6 +214,7 @@ class Plan {
   int size_;
   std::uint64_t number_;  // of the call
   std::int32_t first_tag_;
+  const bool waits_;
   bool may_walk_;
   bool on_cuda_ = false;  // a buffer of this rank is
   bool refused_ = false;  // by this rank, to be NCCL's

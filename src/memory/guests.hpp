@@ -40,12 +40,10 @@ class Guests {
   // A library that sets itself up waits for whatever runs on the devices, and holds up whatever is to run there: held meanwhile. Null: it must
   // not, since streams of this process may wait for other ranks. In any thread, and let go of in any.
   virtual std::shared_ptr<void> begin_setup() = 0;
-  // Are kernels on the device before their first launch? Else that waits for those that run.
-  virtual bool loads_eagerly() = 0;
-  // Is it no risk to launch a kernel for the first time now, in a stream of the library's own (null: one that is not there yet)? That waits for
-  // those that run, where kernels are loaded lazily; what was put into that very stream before is no risk. `always`: will it be none at any
-  // time, whatever streams that wait for other ranks hold then? The answer follows from what the program has done, and from no clock.
-  virtual bool may_launch(const GuestStream* own, bool always) = 0;
+  // Streams of this process may wait for other ranks, from the first that was said to on.
+  virtual bool streams_used() = 0;
+  // Is all over that such libraries, and the kind itself, have put into streams and that waits for other ranks?
+  virtual bool quiet() = 0;
 };
 
 }  // namespace ist

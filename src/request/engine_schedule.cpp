@@ -45,6 +45,7 @@ Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
   run->about = parts_.rank;
   run->schedule = std::move(schedule);
   run->call = id;
+  run->schedule->start_as(id);
   Operation& operation = operations_.at(id.index());
   operation.group = run->schedule->scope().group;
   operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, false};

@@ -127,6 +127,11 @@ class Schedule {
   // Asked now and then while nothing moves: why it never will. `asks`: while it tells others what all must hear.
   void doubt_by(std::function<Status(bool asks)> doubt) { doubt_ = std::move(doubt); }
   Status doubt(bool asks) const { return doubt_ ? doubt_(asks) : Status{}; }
+  // Called under the engine's lock when the call has its name, and none of its steps has begun.
+  void tell_of_start(std::function<void(OperationId)> hears) { hears_of_start_ = std::move(hears); }
+  void start_as(OperationId call) const {
+    if (hears_of_start_) hears_of_start_(call);
+  }
   // Nothing starts before this has finished.
   void wait_for(Ticket ticket) {
     if (!ticket.empty()) before_.push_back(std::move(ticket));
@@ -167,6 +172,7 @@ class Schedule {
   Combiner combiner_;
   Status failure_;
   std::function<Status(bool)> doubt_;
+  std::function<void(OperationId)> hears_of_start_;
   ist_carrier carrier_ = IST_CARRIER_NONE;
   bool called_off_ = false;
   std::vector<Ticket> before_;

@@ -33,17 +33,24 @@ if(TARGET fake_nccl)
   set_property(TEST ranks_heap_nccl.on_2_ranks_with_fake_cuda APPEND PROPERTY ENVIRONMENT FAKE_CUDA_DEVICES=2 ISTHMUS_PROFILE=builtin)
   # Where the order of combining shows, who carries a call must not follow from what streams hold: a process of its own, too.
   rank_test(ranks_nccl_streams SOURCES nccl_streams_test.cpp RANKS 2 FAKE_RANKS none LINK isthmus_cuda_headers)
-  foreach(run 2_ranks_lazily 3_ranks_lazily 3_ranks_eagerly 3_ranks_in_any_order)
+  foreach(run 2_ranks_lazily 3_ranks_lazily 3_ranks_eagerly 3_ranks_in_any_order 3_ranks_compared 3_ranks_alone)
     string(SUBSTRING ${run} 0 1 ranks)
     set(loading $<IF:$<STREQUAL:${run},3_ranks_eagerly>,EAGER,LAZY>)
     set(profile nccl.json)
     set(any_order)
-    if(run STREQUAL 3_ranks_in_any_order)
+    set(tests -NcclAlone.*)
+    if(run STREQUAL 3_ranks_alone)  # some of it waits for as long as that
+      set(tests NcclAlone.*)
+      set(any_order ISTHMUS_BOOT_TIMEOUT=5)
+    elseif(run STREQUAL 3_ranks_compared)
+      set(any_order ISTHMUS_CHECK=1)
+    elseif(run STREQUAL 3_ranks_in_any_order)
       set(profile nccl_any_order.json)
       set(any_order ISTHMUS_TEST_ANY_ORDER=1)
     endif()
     add_test(NAME ranks_nccl_streams.on_${run}
-             COMMAND isthmus_program run -n ${ranks} --prefix-output $<TARGET_FILE:ranks_nccl_streams> --gtest_brief=1)
+             COMMAND isthmus_program run -n ${ranks} --prefix-output $<TARGET_FILE:ranks_nccl_streams> --gtest_brief=1
+             --gtest_filter=${tests})
     set_tests_properties(ranks_nccl_streams.on_${run} PROPERTIES TIMEOUT 120 LABELS "ranks;counted" ENVIRONMENT
                          "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/tests/fake_cuda;FAKE_CUDA_DEVICES=8;FAKE_CUDA_LAZY=1;CUDA_MODULE_LOADING=${loading};ISTHMUS_PROFILE=${CMAKE_CURRENT_SOURCE_DIR}/profiles/${profile};${any_order}")
   endforeach()

@@ -236,6 +236,7 @@ int ist_request_free(ist_request* request) try {
   const auto found = ist::look_up(*request);
   if (!found.ok()) return ist::report(ist::in_call("ist_request_free", found.status()));
   const std::lock_guard lock(found->world->engine().lock());
+  found->world->nccl().freed(found->operation);
   found->world->engine().forget(found->operation);
   *request = IST_REQUEST_NULL;
   return IST_OK;

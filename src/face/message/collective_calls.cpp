@@ -164,7 +164,7 @@ int run_compared(const Asked& asked, const Entered& in, GivenHere given, const S
   if (const auto laid = name.rfind("_layout"); laid != std::string::npos) name.erase(laid);  // other ranks' need not be
   given.all.name(name);
   if (!alike.ok()) given.all.present = GivenAlike::kFine + static_cast<std::uint32_t>(alike.code());
-  Plan plan{*in.comm, asked.call, false};
+  Plan plan{*in.comm, asked.call, asked.waits, false};
   Told told = tell_what_is_given(plan, given.all);
   if (!given.parts.empty()) told = tell_parts(plan, told, given.parts);
   CollectiveCall call{*in.world, plan};

@@ -282,6 +282,9 @@ Status World::leave() {
   return ended;
 }
 
-World::~World() { static_cast<void>(leave()); }
+World::~World() {
+  static_cast<void>(leave());
+  if (nccl_) nccl_->let_go_of_teams();  // while there is an engine
+}
 
 }  // namespace ist

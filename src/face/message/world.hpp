@@ -56,6 +56,7 @@ class World {
   Peers& peers() { return *peers_; }
   const Settings& settings() const { return settings_; }
   const Neighbours& neighbours() const { return *neighbours_; }
+  Nccl& nccl() { return *nccl_; }
   // The file of the numbers by which carriers are chosen; empty: they are built in.
   const std::string& numbers() const { return numbers_; }
   CommTable& comms() { return comms_; }

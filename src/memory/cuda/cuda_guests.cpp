@@ -94,18 +94,9 @@ class CudaGuestStream : public GuestStream {
   // Is all over that was launched? Tickets that nobody has any more were seen to be.
   bool over() {
     if (unmarked_.load()) return false;
-    {
-      const ContextScope scope(kind_.api_, context_);
-      if (!scope.status().ok() || kind_.api_.cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY) return false;
-    }
-    return over_in_users();
-  }
-
-  // The same of what was launched in users' streams.
-  bool over_in_users() {
-    if (unmarked_in_users_.load()) return false;
     const ContextScope scope(kind_.api_, context_);
-    if (!scope.status().ok()) return false;
+    if (!scope.status().ok() || kind_.api_.cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY) return false;
+    if (unmarked_in_users_.load()) return false;
     const std::lock_guard lock(kind_.mutex_);
     std::erase_if(marks_, [this](std::uint64_t id) {
       const CudaTicket* found = kind_.tickets_.find(id);
@@ -132,25 +123,6 @@ bool CudaKind::over() {
   if (!held_.over()) return false;
   const std::lock_guard lock(guests_mutex_);
   return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over(); });
-}
-
-bool CudaKind::over_but_for(const GuestStream* own) {
-  if (!held_.over()) return false;
-  const std::lock_guard lock(guests_mutex_);
-  return std::all_of(guests_.begin(), guests_.end(),
-                     [own](CudaGuestStream* one) { return one == own ? one->over_in_users() : one->over(); });
-}
-
-bool CudaKind::loads_eagerly() {
-  CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
-  return api_.cuModuleGetLoadingMode != nullptr && api_.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
-         mode == CU_MODULE_EAGER_LOADING;
-}
-
-// What lies in the stream itself is no risk: all ranks launch it in the same order, and wait for nothing that comes later.
-bool CudaKind::may_launch(const GuestStream* own, bool always) {
-  if (loads_eagerly()) return true;
-  return !(always && quiet_.streams_used()) && quiet_.over_but_for(own);
 }
 
 // The runtime API, which such libraries use, knows the primary context of each device and no other.

@@ -131,11 +131,10 @@ class CudaKind : public MemoryKind,
   Status admits(const Piece& piece) override;
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
   std::shared_ptr<void> begin_setup() override { return quiet_.begin_setup(); }
-  bool loads_eagerly() override;
-  bool may_launch(const GuestStream* own, bool always) override;
+  bool streams_used() override { return quiet_.streams_used(); }
+  bool quiet() override { return quiet_.over(); }
   // Is all over that guests have put into streams?
   bool over() override;
-  bool over_but_for(const GuestStream* own) override;
 
   std::vector<Addition> additions() override;
   // How many windows onto device memory are open, for tests.

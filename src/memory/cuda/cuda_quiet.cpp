@@ -57,12 +57,6 @@ bool CudaQuiet::over() {
   return std::all_of(sources_.begin(), sources_.end(), [](Source* source) { return source->over(); });
 }
 
-bool CudaQuiet::over_but_for(const GuestStream* own) {
-  if (put_.load() == 0) return true;
-  const std::lock_guard lock(sources_mutex_);
-  return std::all_of(sources_.begin(), sources_.end(), [own](Source* source) { return source->over_but_for(own); });
-}
-
 // Whoever puts something in counts it before it lets go of the lock: where the count is what it was before the sources were asked,
 // and nobody can put in more, what they said still holds.
 bool CudaQuiet::let_go(std::span<const std::function<void()>> releases) {

@@ -24,8 +24,6 @@
 
 namespace ist {
 
-class GuestStream;
-
 class CudaQuiet {
  public:
   // Who puts work that waits for other ranks into streams, and can say whether all of it is over.
@@ -33,8 +31,6 @@ class CudaQuiet {
    public:
     virtual ~Source() = default;
     virtual bool over() = 0;
-    // The same, but for what is in that stream.
-    virtual bool over_but_for(const GuestStream* /*own*/) { return over(); }
   };
   using Putting = std::shared_lock<std::shared_mutex>;
 
@@ -65,7 +61,6 @@ class CudaQuiet {
   bool settled();
   // Is all over that was put into streams as it is? Another thread may put in more at once.
   bool over();
-  bool over_but_for(const GuestStream* own);
   // Calls it if it is quiet; false: it is not, and nothing was done.
   bool now(const std::function<void()>& release) { return let_go({&release, 1}); }
   // The same at once or soon, in whatever thread: the caller holds no lock that it could want.

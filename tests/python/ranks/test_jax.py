@@ -14,8 +14,15 @@ pytestmark = pytest.mark.skipif("ISTHMUS_TEST_FAKE_CUDA" in os.environ,
 
 
 @pytest.fixture(scope="module")
-def jax():
-    return pytest.importorskip("jax", reason="not covered here: JAX is not installed")
+def jax(world):
+    """On what JAX_PLATFORMS names first: this rank's device of those."""
+    found = pytest.importorskip("jax", reason="not covered here: JAX is not installed")
+    try:
+        devices = found.devices()
+    except RuntimeError as error:
+        pytest.skip(f"not covered here: {str(error).splitlines()[0]}")
+    with found.default_device(devices[world.comm.local_rank % len(devices)]):
+        yield found
 
 
 @pytest.fixture
