@@ -214,8 +214,13 @@ CollectiveProfile Communicator::by_messages() const { return without_sharing(mac
 
 Communicator::~Communicator() {
   if (lane_ && world_.lanes != nullptr) world_.lanes->drop(std::move(lane_));
-  if (!nccl_team_ && !scope_.group) return;
+  end();
+}
+
+void Communicator::end() {
+  if (ended_ || (!nccl_team_ && !scope_.group)) return;
   const std::lock_guard lock(engine_->lock());
+  ended_ = true;
   engine_->keep(scope_.group.get());
   if (nccl_team_) nccl_team_->retire();
 }

@@ -50,6 +50,8 @@ class Communicator {
   Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, const WithWorld& world = {},
                std::shared_ptr<SharedLane> lane = nullptr);
   ~Communicator();
+  // What its end has to do with the engine, which may be gone before it.
+  void end();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   Engine& engine() const { return *engine_; }
@@ -127,6 +129,7 @@ class Communicator {
   WithWorld world_;
   std::shared_ptr<SharedLane> lane_;
   bool brief_;
+  bool ended_ = false;
   std::shared_ptr<NcclTeam> nccl_team_;
   mutable std::atomic<std::uint64_t> calls_{0};
   mutable std::atomic<Algorithm> last_{Algorithm::none};

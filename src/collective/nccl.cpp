@@ -178,10 +178,11 @@ bool Nccl::parted() {
 void Nccl::add(NcclTeam* team) {
   std::vector<std::shared_ptr<NcclTeam>> ended;
   const std::lock_guard lock(mutex_);
-  teams_.push_back(team);
   const auto unused = std::partition(kept_.begin(), kept_.end(), [](const auto& one) { return one.use_count() > 1; });
   ended.assign(std::make_move_iterator(unused), std::make_move_iterator(kept_.end()));
   kept_.erase(unused, kept_.end());
+  kept_.reserve(teams_.size() + 1);  // keep() must not fail
+  teams_.push_back(team);
 }
 
 void Nccl::keep(std::shared_ptr<NcclTeam> team) {
@@ -190,6 +191,7 @@ void Nccl::keep(std::shared_ptr<NcclTeam> team) {
 }
 
 void Nccl::let_go_of_teams() {
+  for (NcclTeam* team : teams()) team->end_twin();
   std::vector<std::shared_ptr<NcclTeam>> all;
   const std::lock_guard lock(mutex_);
   all.swap(kept_);
@@ -206,21 +208,23 @@ static bool is_other(const std::weak_ptr<Team>& one, const std::weak_ptr<Team>& 
   return one.owner_before(two) || two.owner_before(one);
 }
 
-bool Nccl::others_outstanding(const NcclTeam& team) {
+bool Nccl::others_open(const NcclTeam& team, bool settled) {
   std::erase_if(offered_, [&](const Offered& one) { return team.twin().engine().find(one.call) == nullptr; });
-  return any_freed_ || std::any_of(offered_.begin(), offered_.end(), [&team](const Offered& one) {
-           return one.by == std::this_thread::get_id() && is_other(one.team, team.weak_from_this());
-         });
+  const auto stands_in_the_way = [&](const Offered& one) {
+    return one.by == std::this_thread::get_id() && !(settled && one.settled) && is_other(one.team, team.weak_from_this());
+  };
+  return (any_unwatched_ && !settled) || std::any_of(offered_.begin(), offered_.end(), stands_in_the_way);
 }
 
-void Nccl::offered(const NcclTeam& team, OperationId call, std::thread::id by) {
-  others_outstanding(team);  // so that they do not pile up
-  offered_.push_back({team.weak_from_this(), call, by});
-}
+void Nccl::offered(Offered call) { offered_.push_back(std::move(call)); }
 
-void Nccl::freed(OperationId call) {
-  any_freed_ |=
-      std::any_of(offered_.begin(), offered_.end(), [call](const Offered& one) { return one.call.value == call.value; });
+// What the program knows by now it goes on to know.
+void Nccl::unwatched(OperationId call) {
+  if (std::none_of(offered_.begin(), offered_.end(), [call](const Offered& one) { return one.call.value == call.value; }))
+    return;
+  const bool streams_used = kinds_.find(KindId::cuda)->guests()->streams_used();
+  for (NcclTeam* team : teams()) static_cast<void>(team->learn(streams_used));
+  any_unwatched_ = true;
 }
 
 NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,

@@ -79,12 +79,19 @@ class Nccl {
   // stays until the next one comes, or all end.
   void keep(std::shared_ptr<NcclTeam> team);
   void let_go_of_teams();
-  // All under the engine's lock. This thread offers NCCL a call of that team's; has it offered one of another team's whose outcome has not been taken?
-  // A call that the program frees counts from then on, for good: nobody is told when it is over.
-  void offered(const NcclTeam& team, OperationId call, std::thread::id by);
-  bool others_outstanding(const NcclTeam& team);
-  void freed(OperationId call);
-  bool any_freed() const { return any_freed_; }
+  // A call that was offered to NCCL. Held weakly, the place of a team that has ended is no other team's.
+  struct Offered {
+    std::weak_ptr<const NcclTeam> team;
+    OperationId call;
+    std::thread::id by;
+    bool settled;  // NCCL was there by what the program had done
+  };
+  // All under the engine's lock. Has this thread offered a call of another team's whose outcome has not been taken? Where that team is settled:
+  // one of a team that is not. A call that the program cancels or frees counts for who is not settled, for good: nobody is told when all of it is over.
+  void offered(Offered call);
+  bool others_open(const NcclTeam& team, bool settled);
+  void unwatched(OperationId call);
+  bool any_unwatched() const { return any_unwatched_; }
 
  private:
   std::vector<NcclTeam*> teams();
@@ -107,15 +114,9 @@ class Nccl {
   std::vector<Worker> workers_;
   std::vector<NcclTeam*> teams_;
   std::vector<std::shared_ptr<NcclTeam>> kept_;
-  // Held weakly, the place of a team that has ended is no other team's.
-  struct Offered {
-    std::weak_ptr<const NcclTeam> team;
-    OperationId call;
-    std::thread::id by;
-  };
   // Under the engine's lock; some whose outcome was taken, too.
   std::vector<Offered> offered_;
-  bool any_freed_ = false;
+  bool any_unwatched_ = false;
 };
 
 // The library as `isthmus info` shows it: of a world of several ranks.

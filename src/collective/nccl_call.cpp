@@ -65,11 +65,12 @@ bool NcclCall::may_say_yes(Vote& vote, bool& fresh) {
   const std::lock_guard lock(team_->twin().engine().lock());
   if (!team_->broken().ok()) return false;
   fresh = team_->state() == NcclTeam::State::fresh;
-  if (team_->settled(streams_used)) return true;
-  if (team_->nccl().others_outstanding(*team_)) return false;
+  settled_ = team_->learn(streams_used);
+  // Beside the making of another communicator, a kernel of this call's would be in its way.
+  if (team_->nccl().others_open(*team_, settled_)) return false;
+  if (settled_) return true;
   settles_ = waits_ && !streams_used;
-  if (!order_shows()) return !streams_used || !fresh;
-  vote.opens = waits_ ? 0 : 1;
+  vote.opens = order_shows() && !waits_ ? 1 : 0;
   return !streams_used;
 }
 
@@ -100,16 +101,13 @@ void NcclCall::write(Plan& plan) {
   tag_ = schedule.tag(kTrouble);
   waits_ = plan.waits();
   votes_[static_cast<std::size_t>(plan.rank())] = cast(schedule.failure());
-  if (votes_[static_cast<std::size_t>(plan.rank())].yes != 0)
-    schedule.tell_of_start(
-        [this, by = std::this_thread::get_id()](OperationId call) { team_->nccl().offered(*team_, call, by); });
-  const auto entered = act(schedule, &NcclCall::enter, {});
-  const auto decided = act(schedule, &NcclCall::decide, {entered});
+  schedule.tell_of_start([this, by = std::this_thread::get_id()](OperationId call) { enter(call, by); });
+  const auto decided = act(schedule, &NcclCall::decide, {});
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int from = (plan.rank() - distance + plan.size()) % plan.size();
     const int to = (plan.rank() + distance) % plan.size();
     const auto heard = plan.receive(place_of(votes_[static_cast<std::size_t>(from)]), from, kVote, {});
-    const auto told = plan.send(place_of(votes_[static_cast<std::size_t>(plan.rank())]), to, kVote, {entered});
+    const auto told = plan.send(place_of(votes_[static_cast<std::size_t>(plan.rank())]), to, kVote, {});
     schedule.need(decided, schedule.regardless(heard));
     schedule.need(decided, schedule.regardless(told));
   }
@@ -117,10 +115,11 @@ void NcclCall::write(Plan& plan) {
 
 NcclCall::~NcclCall() { leave(); }
 
-Result<bool> NcclCall::enter(Action::Moment& /*now*/) {
+// In the order of the calls, whatever else comes before their steps.
+void NcclCall::enter(OperationId call, std::thread::id by) {
   under_way_ = true;
   team_->enter(this);
-  return true;
+  if (votes_[static_cast<std::size_t>(team_->twin().rank())].yes != 0) team_->nccl().offered({team_, call, by, settled_});
 }
 
 void NcclCall::leave() {
@@ -201,10 +200,12 @@ void NcclCall::open(Action::Moment& now) {
 // May NCCL set itself up now? It waits for what other threads of this process have given it to do for other communicators: that may wait for
 // other ranks, and must not be held up.
 Result<bool> NcclCall::may_begin() {
+  Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
+  if (guests.streams_used()) return true;  // which begin_opening() says
   const auto now = std::chrono::steady_clock::now();
   if (now < next_look_) return false;
   next_look_ = now + kLookAtDevices;
-  if (team_->nccl().kinds().find(KindId::cuda)->guests()->quiet()) return true;
+  if (guests.quiet()) return true;
   if (now < quiet_by_) return false;
   return Status{
       IST_ERR_PENDING,
@@ -231,21 +232,22 @@ Result<bool> NcclCall::opened(const Status& so_far) {
     IST_TRY(so_far);
     auto may = may_begin();
     if (!may.ok() || !*may) return may;
-    begun_ = true;
     IST_TRY(begin_opening());
+    begun_ = true;
   }
   return team_->opened();
 }
 
 Result<bool> NcclCall::wait_for_opening(Action::Moment& now) {
-  auto mine = failure_.ok() ? opened(now.status) : Result<bool>{failure_};
+  const Status gone{IST_ERR_PEER_LEFT, "this rank destroyed its world"};
+  auto mine = failure_.ok() ? opened(now.abandoned ? gone : now.status) : Result<bool>{failure_};
   if (mine.ok() && !*mine) {
     const auto failed = std::find(made_.begin(), made_.end(), Made::no);
     if (failed != made_.end())
       mine = Status{IST_ERR_DEVICE, "rank " + std::to_string(failed - made_.begin()) + " of \"" + team_->twin().name() +
                                         "\" could not make a communicator of NCCL's"};
     else if (now.abandoned)
-      mine = Status{IST_ERR_PEER_LEFT, "this rank destroyed its world"};
+      mine = gone;
     else if (!now.status.ok())
       mine = now.status;
     else

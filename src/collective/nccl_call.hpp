@@ -21,6 +21,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "collective/collectives.hpp"
@@ -87,7 +88,7 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   static Piece place_of(Vote& vote) { return host_piece(&vote, Bytes{sizeof vote}); }
   Schedule::StepId act(Schedule& schedule, Step step, std::initializer_list<Schedule::StepId> needs);
 
-  Result<bool> enter(Action::Moment& now);
+  void enter(OperationId call, std::thread::id by);
   Result<bool> decide(Action::Moment& now);
   Result<bool> wait_for_opening(Action::Moment& now);
   Result<bool> begin(Action::Moment& now);
@@ -111,7 +112,8 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   Combiner combiner_;
   ByMessages by_messages_;
   bool waits_ = false;         // it is a blocking call
-  bool settles_ = false;       // and when it is over its program knows that NCCL is there
+  bool settled_ = false;       // its program knew when it made it that NCCL is there
+  bool settles_ = false;       // and knows when it is over
   std::vector<Ticket> after_;  // what the user's queues held
   std::int32_t tag_ = 0;       // by which a rank that fails tells the others
   std::vector<Vote> votes_;    // by rank

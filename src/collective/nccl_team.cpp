@@ -51,8 +51,8 @@ NcclTeam::~NcclTeam() {
 }
 
 // Streams that came before the program heard of it may have kept NCCL from being there, or not.
-bool NcclTeam::settled(bool streams_used) {
-  settled_ |= state_ == State::open && !streams_used && !nccl_.any_freed() && twin_.engine().find(opener_) == nullptr;
+bool NcclTeam::learn(bool streams_used) {
+  settled_ |= state_ == State::open && !streams_used && !nccl_.any_unwatched() && twin_.engine().find(opener_) == nullptr;
   return settled_;
 }
 
@@ -318,7 +318,7 @@ void NcclTeam::close() {
   if (closing_ || !opening_) return;
   closing_ = std::make_shared<std::atomic<bool>>(false);
   opening_->given_up.store(true, std::memory_order_release);
-  const auto end = [opening = opening_, handing = handing_, stream = std::move(stream_), &api = nccl_.api(),
+  const auto end = [opening = opening_, handing = std::move(handing_), stream = std::move(stream_), &api = nccl_.api(),
                     closing = closing_] {
     while (!opening->over.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const auto abort = [&](nccl::Comm comm) {

@@ -66,14 +66,14 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   State state() const { return state_; }
   // Is NCCL there by what the program has done so far, whatever the engines of the ranks have come to? Under the engine's lock; `streams_used`: of
   // this process, Guests. Then it stays so.
-  bool settled(bool streams_used);
+  bool learn(bool streams_used);
   void settle() { settled_ = true; }
   // Which call has opened it, and whose outcome says so to the program.
   void set_opener(OperationId call) { opener_ = call; }
   // Why this rank can take part in no further call; the others may not know yet.
   const Status& broken() const { return broken_; }
-  // Where its kernels run; null before it is made, and after it was given up.
-  std::shared_ptr<GuestStream> stream() const { return stream_; }
+  // The world ends: this takes no lock of the engine's any more.
+  void end_twin() { twin_.end(); }
 
   // Of the first rank, for all: once, outside the lock, since NCCL looks for its network.
   Result<nccl::UniqueId> make_id();

@@ -79,6 +79,9 @@ ist_comm copy_of(ist_comm one) {
   return made;
 }
 
+constexpr std::chrono::milliseconds kAWhile{400};
+void CUDA_CB take_a_while(void* /*data*/) { std::this_thread::sleep_for(kAWhile); }
+
 bool any_order() { return std::getenv("ISTHMUS_TEST_ANY_ORDER") != nullptr; }
 
 class NcclBesideStreams : public testing::Test {
@@ -160,20 +163,48 @@ TEST_F(NcclBesideStreams, IsThereBesideACallOfAnotherCommunicatorOnlyIfItWasBefo
   for (ist_comm* each : {&known, &other, &fresh}) IST_OK_OR_FAIL(ist_comm_free(each));
 }
 
-// Another thread's call is waited for: here one that rank 0 comes to late.
-TEST_F(NcclBesideStreams, IsThereBesideACallOfAnotherThread) {
+// A kernel of a communicator that is there would be in the way of making another one.
+TEST_F(NcclBesideStreams, IsNotUsedBesideACallThatMakesAnother) {
+  ist_comm known = copy_of(comm());
+  ist_comm fresh = copy_of(comm());
+  EXPECT_EQ("nccl", least_waiting(known));
+  const Numbers sent{IST_KIND_CUDA, input_of(rank(), kNumbers, 5)};
+  ist_request request = IST_REQUEST_NULL;
+  IST_OK_OR_FAIL(ist_iallreduce(IST_IN_PLACE, sent.get(), count(kNumbers), IST_UINT64, IST_SUM, fresh, &request));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ("none", least(known));
+    EXPECT_EQ("none", carrier_of<std::int64_t>(IST_INT64, IST_SUM, known));
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  }
+  ist_status status{};
+  IST_OK_OR_FAIL(ist_wait(&request, &status));
+  EXPECT_STREQ("nccl", ist_carrier_name(status.carrier));
+  for (const ist_comm on : {known, fresh}) EXPECT_EQ("nccl", least(on));
+  for (ist_comm* each : {&known, &fresh}) IST_OK_OR_FAIL(ist_comm_free(each));
+}
+
+// What another thread gave NCCL to do is waited for. Rank 0's part of it comes behind work of the user's, so that the others' kernels run meanwhile.
+TEST_F(NcclBesideStreams, IsMadeWhenTheCallOfAnotherThreadIsOver) {
   ist_comm other = copy_of(comm());
   ist_comm fresh = copy_of(comm());
   EXPECT_EQ("nccl", least_waiting(other));
-  std::string of_other;
+  const Stream stream;
+  const Numbers numbers{IST_KIND_CUDA, bytes_of(Summands<double>{IST_MIN, Member{other}}.mine)};
+  ist_buffer buffer = numbers.get();
+  buffer.queue = reinterpret_cast<std::uintptr_t>(stream.get());
+  if (rank() == 0) stream.within([&] { ok(DRIVER(cuLaunchHostFunc)(stream.driver(), take_a_while, nullptr)); });
+  const auto begun = std::chrono::steady_clock::now();
+  ist_status status{};
   std::thread thread([&] {
-    if (rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{300});
-    of_other = least(other);
+    ist_request request = IST_REQUEST_NULL;
+    EXPECT_EQ(IST_OK, ist_iallreduce(IST_IN_PLACE, buffer, count(kNumbers), IST_DOUBLE, IST_MIN, other, &request));
+    EXPECT_EQ(IST_OK, ist_wait(&request, &status)) << ist_error_text();
   });
-  if (rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
   EXPECT_EQ("nccl", carrier_of<std::int64_t>(IST_INT64, IST_SUM, fresh));
+  EXPECT_GT(std::chrono::steady_clock::now() - begun, kAWhile);
   thread.join();
-  EXPECT_EQ("nccl", of_other);
+  EXPECT_STREQ("nccl", ist_carrier_name(status.carrier));
   EXPECT_EQ("nccl", least(fresh));
   for (ist_comm* each : {&other, &fresh}) IST_OK_OR_FAIL(ist_comm_free(each));
 }
@@ -196,6 +227,29 @@ TEST_F(NcclBesideStreams, IsThereWhateverChannelsOthersPrepareToItsRanks) {
   }
   EXPECT_EQ("none", least_waiting(fresh));
   EXPECT_EQ("nccl", least());
+  IST_OK_OR_FAIL(ist_comm_free(&fresh));
+}
+
+// In this order: once streams of the process may wait, they always may. A first call that is under way then ends one way or the other, and soon.
+TEST_F(NcclBesideStreams, StreamsThatComeBesideAFirstCallDoNotHoldItUp) {
+  ist_comm fresh = copy_of(comm());
+  EXPECT_EQ("nccl", least_waiting());
+  const auto begun = std::chrono::steady_clock::now();
+  const Summands<std::int64_t> summands{IST_SUM, Member{fresh}};
+  const Numbers numbers{IST_KIND_CUDA, bytes_of(summands.mine)};
+  if (rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  ist_request request = IST_REQUEST_NULL;
+  IST_OK_OR_FAIL(ist_iallreduce(IST_IN_PLACE, numbers.get(), count(kNumbers), IST_INT64, IST_SUM, fresh, &request));
+  // Rank 0's stream waits for a message that rank 1 sends when that call is over.
+  const Stream stream;
+  const Numbers word{IST_KIND_CUDA, std::size_t{1}};
+  if (rank() == 0) IST_OK_OR_FAIL(ist_recv_on(stream.get(), word.get(), 8, IST_BYTE, 1, kTag, comm()));
+  IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+  numbers.expect(bytes_of(summands.wanted), "the reduction");
+  if (rank() == 1) IST_OK_OR_FAIL(ist_send_on(stream.get(), word.get(), 8, IST_BYTE, 0, kTag, comm()));
+  stream.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds{20});
+  EXPECT_EQ("none", least_waiting(fresh));
   IST_OK_OR_FAIL(ist_comm_free(&fresh));
 }
 
@@ -242,17 +296,20 @@ TEST_F(NcclAlone, CallsThatRanksComeToInDifferentOrdersEnd) {
 // Nobody is told when a freed request is over.
 TEST_F(NcclAlone, OnceARequestWasFreedItIsThereOnlyIfItWasBefore) {
   ist_comm known = copy_of(comm());
+  ist_comm heard_of = copy_of(comm());
   ist_comm fresh = copy_of(comm());
   EXPECT_EQ("nccl", least_waiting(known));
+  EXPECT_EQ("none", least(heard_of));
   const Numbers sent{IST_KIND_CUDA, input_of(rank(), kNumbers, 5)};
   ist_request request = IST_REQUEST_NULL;
   IST_OK_OR_FAIL(ist_iallreduce(IST_IN_PLACE, sent.get(), count(kNumbers), IST_UINT64, IST_SUM, known, &request));
   IST_OK_OR_FAIL(ist_request_free(&request));
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ("nccl", least(known));  // behind the freed one
+    EXPECT_EQ("nccl", least(heard_of));
     EXPECT_EQ("none", least_waiting(fresh));
   }
-  for (ist_comm* each : {&known, &fresh}) IST_OK_OR_FAIL(ist_comm_free(each));
+  for (ist_comm* each : {&known, &heard_of, &fresh}) IST_OK_OR_FAIL(ist_comm_free(each));
 }
 
 }  // namespace

@@ -224,7 +224,9 @@ int ist_cancel(ist_request request) try {
   if (one->world == nullptr)
     return ist::report(IST_ERR_ARGUMENT, "ist_cancel: the request is inactive; there is nothing to cancel");
   const std::lock_guard lock(one->world->engine().lock());
-  if (one->operation.value != 0) one->world->engine().cancel(one->operation);
+  if (one->operation.value == 0) return IST_OK;
+  one->world->nccl().unwatched(one->operation);
+  one->world->engine().cancel(one->operation);
   return IST_OK;
 } catch (...) {
   return ist::report_exception("ist_cancel");
@@ -236,7 +238,7 @@ int ist_request_free(ist_request* request) try {
   const auto found = ist::look_up(*request);
   if (!found.ok()) return ist::report(ist::in_call("ist_request_free", found.status()));
   const std::lock_guard lock(found->world->engine().lock());
-  found->world->nccl().freed(found->operation);
+  found->world->nccl().unwatched(found->operation);
   found->world->engine().forget(found->operation);
   *request = IST_REQUEST_NULL;
   return IST_OK;

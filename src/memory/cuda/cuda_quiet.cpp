@@ -27,9 +27,10 @@ void CudaQuiet::forget(Source& source) {
 }
 
 std::shared_ptr<void> CudaQuiet::begin_setup() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (streams_used_) return nullptr;
   ++setups_;
+  lock.unlock();  // the deleter takes it
   return {static_cast<void*>(this), [this](void*) {
             const std::lock_guard end(mutex_);
             --setups_;
