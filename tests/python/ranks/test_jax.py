@@ -133,7 +133,7 @@ def test_a_call_from_inside_a_traced_function(jax, jnp, comm, ring):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_request_keeps_the_array(jnp, comm, ring, dtype):
+def test_a_request_keeps_the_array(jax, jnp, comm, ring, dtype):
     size = 3 << 20
     array = jnp.full(size, comm.rank + 1, dtype)
     seen, into = weakref.ref(array), np.zeros_like(as_sent(array))
@@ -141,7 +141,7 @@ def test_a_request_keeps_the_array(jnp, comm, ring, dtype):
     del array
     gc.collect()
     # What DLPack gives keeps the memory, and not the Python object.
-    assert seen() is not None or dtype == "bfloat16"
+    assert seen() is not None or dtype == "bfloat16" or jax.default_backend() != "cpu"
     others = [jnp.full(size, 100 + number, dtype) for number in range(3)]  # what takes the memory if it was given away
     comm.recv(into, ring[1], 1)
     request.wait()
