@@ -5,7 +5,7 @@
  * What must hold: the reader gets every message once, in order, whole; neither side waits for ever.
  * In the code every step that the other side may see is a load or store of its own here. Spin runs them in program order
  * (sequential consistency); where a guard says that something comes last or first, the code needs the release or acquire
- * that is named beside it. */
+ * that is named beside it. A look by an addition of nothing (front_again()) is such a load, too: nothing comes between its halves. */
 #ifndef SLOTS
 #define SLOTS 3
 #endif

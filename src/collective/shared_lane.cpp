@@ -15,8 +15,8 @@ namespace {
 
 static_assert(static_cast<std::uint64_t>(CollectiveProfile{}.shared_up_to) <= kLaneRoom.value);
 
-// As long as a receive looks in slots alone; where ranks share processors hardly at all.
-constexpr int kBriefLooks = 512;
+// As long as a receive looks in slots alone, a moment between two looks; where ranks share processors hardly at all.
+constexpr int kBriefLooks = 128;
 constexpr int kBriefLooksShared = 8;
 // A wait asks after so many looks, again and again, whether it is in vain.
 constexpr unsigned kDoubtEveryLooks = 64;

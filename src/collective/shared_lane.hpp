@@ -13,6 +13,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/pause.hpp"
 #include "path/shm/lane_turns.hpp"
 #include "request/engine.hpp"
 
@@ -59,17 +60,23 @@ class SharedLane : public LaneTurns {
   // Writes it, and wakes those that may sleep. at_once: without the engine's lock, by who makes the communicator's calls.
   void say(const Turn& turn, const std::byte* bytes, const LaneBytes& size, std::uint32_t gave_up, bool at_once);
 
-  // As hear(), of what is said soon; null: not yet.
+  // As hear(), of what is said soon; null: not yet. Between looks the line is left to who says it: of 256 B, between two ranks with a line in 0.06 us, a
+  // broadcast takes 0.095 us so and 0.106 without, a reduce 0.105 and 0.115 (AMD EPYC, Zen 5, medians of five runs in turn, 2026-11-29).
   const LaneSlot* hear_soon(int from, std::uint64_t call, int round) {
-    for (int look = 0; look < brief_looks_; ++look)
-      if (const LaneSlot* const slot = hear(from, call, round); slot != nullptr) return slot;
-    return nullptr;
+    const LaneSlot* slot = hear(from, call, round);
+    for (int look = 1; look < brief_looks_ && slot == nullptr; ++look) {
+      pause_briefly();
+      slot = hear(from, call, round);
+    }
+    return slot;
   }
   // Returns when `ready` is true; an error: what it waits for, of `from`, will not come.
   template <class Ready>
   Status wait(const Ready& ready, int from, std::uint64_t call) {
-    for (int look = 0; look < brief_looks_; ++look)
+    for (int look = 0; look < brief_looks_; ++look) {
       if (ready()) return {};
+      pause_briefly();
+    }
     return wait_long(ready, from, call);
   }
   // The same of what is not there soon.

@@ -12,7 +12,7 @@
 namespace ist::test {
 namespace {
 
-// Few slots for short messages, and many for long ones.
+// Few slots for short messages, and many for long ones. Whichever way the reader looks, it finds the same.
 class PairSlots : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   const PairSlotShape shape_ = pair_slot_shape(GetParam(), kUsualEager);
@@ -78,7 +78,7 @@ bool PairSlots::add(std::uint32_t number, std::uint32_t context, std::size_t siz
 
 void PairSlots::expect_shared(std::uint32_t number, std::uint32_t context, std::size_t size) {
   ASSERT_TRUE(reader_.ready()) << number;
-  const PairSlot* slot = reader_.front();
+  const PairSlot* slot = number % 3 == 0 ? reader_.front_again() : reader_.front();
   ASSERT_NE(nullptr, slot) << number;
   const Envelope envelope = reader_.envelope(*slot);
   EXPECT_EQ(number, envelope.sequence);
@@ -341,7 +341,7 @@ TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   for (; number < kMessages && !wrong; ++number) {
     const auto bytes = malicious(number, size(), number);
     const PairSlot* slot = reader_.front();
-    for (; slot == nullptr && !wrong; slot = reader_.front()) {
+    for (; slot == nullptr && !wrong; slot = number % 4 < 2 ? reader_.front() : reader_.front_again()) {
       wrong = !is_begun_well(number, bytes);
       std::this_thread::yield();
     }

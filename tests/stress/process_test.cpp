@@ -94,7 +94,7 @@ TEST(QueueStress, WhatGoesPastTheCachesIsThereWhenItIsShown) {
   for (std::uint64_t number = 0; number < count; ++number) {
     const PairSlot* slot = in.front();
     // With pauses between looks, of other lengths each time: a line that is looked at all the time is slow to be written, and hides what is late.
-    for (std::uint64_t looks = 0; slot == nullptr; slot = in.front()) {
+    for (std::uint64_t looks = 0; slot == nullptr; slot = looks % 2 == 0 ? in.front() : in.front_again()) {
       for (std::uint64_t pauses = mix(number + ++looks) % 8; pauses > 0; --pauses) pause_briefly();
       if (looks % 1024 == 0) ::sched_yield();
     }
