@@ -61,7 +61,8 @@ class SharedLane : public LaneTurns {
   void say(const Turn& turn, const std::byte* bytes, const LaneBytes& size, std::uint32_t gave_up, bool at_once);
 
   // As hear(), of what is said soon; null: not yet. Between looks the line is left to who says it: of 256 B, between two ranks with a line in 0.06 us, a
-  // broadcast takes 0.095 us so and 0.106 without, a reduce 0.105 and 0.115 (AMD EPYC, Zen 5, medians of five runs in turn, 2026-11-29).
+  // broadcast takes 0.095 us so and 0.106 without, a reduce 0.105 and 0.115 (AMD EPYC, Zen 5, medians of five runs in turn), on cores of an Intel Xeon an
+  // allreduce 0.51 and 0.61 (medians of seven; 2026-11-29).
   const LaneSlot* hear_soon(int from, std::uint64_t call, int round) {
     const LaneSlot* slot = hear(from, call, round);
     for (int look = 1; look < brief_looks_ && slot == nullptr; ++look) {
