@@ -23,6 +23,7 @@ class Collective final : public Operation {
  public:
   explicit Collective(std::array<Region, 2> regions) : regions_(std::move(regions)) {}
   ist_request* out() { return flight_.out(); }
+  void awaited() override { flight_.awaited(); }
 
  protected:
   bool step(Outcome& outcome) override {

@@ -20,6 +20,7 @@ void Operation::cancel() {
 
 bool Flight::look(Outcome& outcome) {
   int done = 0;
+  looked_at_ = request_;
   const int code = ist_test(&request_, &done, &outcome.status);
   if (code == IST_OK) return done != 0;
   outcome.code = code;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 
+#include "face/message/awaits.hpp"
 #include "region.hpp"
 
 namespace isthmus_python {
@@ -36,6 +37,8 @@ class Operation {
   bool complete() const { return complete_.load(std::memory_order_acquire); }
   // Once complete.
   const Outcome& outcome() const { return outcome_; }
+  // Its caller goes on only when it is over; also where it is.
+  virtual void awaited() {}
   // Gives up what nothing has matched yet; whether it did, the outcome's status says.
   void cancel();
   // Has it steps of its own, which somebody must make also while nobody waits for it?
@@ -74,9 +77,11 @@ class Flight {
   // True when complete; `outcome` then says how it ended.
   bool look(Outcome& outcome);
   void cancel() const { static_cast<void>(ist_cancel(request_)); }
+  void awaited() { ist_private_awaits(pending() ? request_ : looked_at_); }
 
  private:
   ist_request request_ = IST_REQUEST_NULL;
+  ist_request looked_at_ = IST_REQUEST_NULL;  // the same, and still when it is over
 };
 
 // A send or receive of one buffer.

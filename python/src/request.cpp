@@ -51,7 +51,10 @@ const std::shared_ptr<Operation>& Pending::operation() const {
 
 nb::object Pending::wait() {
   const auto waited_for = operation();
-  if (!waited_for->complete()) wait_for(*session_, {&waited_for, 1});
+  if (waited_for->complete())
+    waited_for->awaited();
+  else
+    wait_for(*session_, {&waited_for, 1});
   return collect();
 }
 

@@ -130,11 +130,13 @@ void wait_until(Session& session, Ask ask) {
 }
 
 void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
+  for (const auto& each : operations) each->awaited();
   std::size_t first = 0;
   wait_until(session, [&] { return all_complete(operations, first); });
 }
 
 void wait_for(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {
+  for (const auto& each : operations) each->awaited();
   std::size_t first = 0;
   wait_until(sessions, [&] { return all_complete(operations, first); });
 }

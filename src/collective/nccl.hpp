@@ -24,6 +24,7 @@
 namespace ist {
 
 class Communicator;
+class Engine;
 class NcclTeam;
 struct Combiner;
 
@@ -84,14 +85,21 @@ class Nccl {
     std::weak_ptr<const NcclTeam> team;
     OperationId call;
     std::thread::id by;
-    bool settled;  // NCCL was there by what the program had done
+    bool settled;              // NCCL was there by what the program had done
+    bool awaited;              // the program waits until it is over, whatever it finds
+    std::uint64_t number = 0;  // in the order in which they are offered
   };
-  // All under the engine's lock. Has this thread offered a call of another team's whose outcome has not been taken? Where that team is settled:
-  // one of a team that is not. A call that the program cancels or frees counts for who is not settled, for good: nobody is told when all of it is over.
-  void offered(Offered call);
+  // All under the engine's lock. Has this thread offered a call of another team's that the program does not know to be over? Where that team is settled:
+  // one of a team that is not. It knows that of what it has waited for, and of the calls of that team before. That a test has found one over it need not
+  // have looked at, and where it has not, what follows from it would follow from timing. A call that it cancels or frees counts for who is not settled, for good.
+  std::uint64_t offered(Engine& engine, Offered call);
+  void hear(Engine& engine);
+  // The program waits for it. Any operation of the world's.
+  void awaited(OperationId call);
   bool others_open(const NcclTeam& team, bool settled);
-  void unwatched(OperationId call);
+  void unwatched(Engine& engine, OperationId call);
   bool any_unwatched() const { return any_unwatched_; }
+  bool any_offered() const { return any_offered_.load(std::memory_order_relaxed); }
 
  private:
   std::vector<NcclTeam*> teams();
@@ -117,6 +125,8 @@ class Nccl {
   // Under the engine's lock; some whose outcome was taken, too.
   std::vector<Offered> offered_;
   bool any_unwatched_ = false;
+  std::uint64_t last_offered_ = 0;
+  std::atomic<bool> any_offered_{false};
 };
 
 // The library as `isthmus info` shows it: of a world of several ranks.

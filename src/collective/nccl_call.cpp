@@ -65,6 +65,7 @@ bool NcclCall::may_say_yes(Vote& vote, bool& fresh) {
   const std::lock_guard lock(team_->twin().engine().lock());
   if (!team_->broken().ok()) return false;
   fresh = team_->state() == NcclTeam::State::fresh;
+  team_->nccl().hear(team_->twin().engine());
   settled_ = team_->learn(streams_used);
   // Beside the making of another communicator, a kernel of this call's would be in its way.
   if (team_->nccl().others_open(*team_, settled_)) return false;
@@ -119,7 +120,8 @@ NcclCall::~NcclCall() { leave(); }
 void NcclCall::enter(OperationId call, std::thread::id by) {
   under_way_ = true;
   team_->enter(this);
-  if (votes_[static_cast<std::size_t>(team_->twin().rank())].yes != 0) team_->nccl().offered({team_, call, by, settled_});
+  if (votes_[static_cast<std::size_t>(team_->twin().rank())].yes != 0)
+    number_ = team_->nccl().offered(team_->twin().engine(), {team_, call, by, settled_, waits_});
 }
 
 void NcclCall::leave() {
@@ -179,7 +181,7 @@ bool NcclCall::go_by_messages(Action::Moment& now) {
 // The first time: every rank makes NCCL's communicator, and tells whether it could. One that could not would keep the others
 // waiting inside of NCCL, so who hears of that gives up too.
 void NcclCall::open(Action::Moment& now) {
-  team_->set_opener(now.call);
+  team_->set_opener(number_);
   quiet_by_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                      std::chrono::duration<double>(team_->nccl().patience()));
   Plan late{team_->twin(), now.schedule, combiner_};

@@ -112,6 +112,7 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   Combiner combiner_;
   ByMessages by_messages_;
   bool waits_ = false;         // it is a blocking call
+  std::uint64_t number_ = 0;   // among all that were offered
   bool settled_ = false;       // its program knew when it made it that NCCL is there
   bool settles_ = false;       // and knows when it is over
   std::vector<Ticket> after_;  // what the user's queues held

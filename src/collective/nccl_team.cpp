@@ -52,7 +52,7 @@ NcclTeam::~NcclTeam() {
 
 // Streams that came before the program heard of it may have kept NCCL from being there, or not.
 bool NcclTeam::learn(bool streams_used) {
-  settled_ |= state_ == State::open && !streams_used && !nccl_.any_unwatched() && twin_.engine().find(opener_) == nullptr;
+  settled_ |= state_ == State::open && !streams_used && !nccl_.any_unwatched() && heard_ >= opener_;
   return settled_;
 }
 

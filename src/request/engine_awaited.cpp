@@ -69,6 +69,12 @@ bool copy_pieces(PairSlotReader& slots, const Envelope& envelope, std::byte* to,
   return false;
 }
 
+// Has this rank sent something since it last waited for something from there?
+bool is_answer(PeerState& from) {
+  const std::uint64_t shown = from.link->outgoing_slots != nullptr ? from.link->outgoing_slots->shown() : 0;
+  return std::exchange(from.shown_before, shown) != shown;
+}
+
 // Who has received a message often answers it.
 void prepare_answer(const Link& link) {
   if (link.outgoing_slots != nullptr) link.outgoing_slots->fetch_next();
@@ -109,10 +115,12 @@ bool Engine::receive_brief(BriefReceive& receive) {
     if (slots->pop<shared()>()) from.link->ring();
     return true;
   };
+  // What answers a message of this rank's is not there as soon as that has been sent: 8 bytes 0.053 us so, 0.056 with a first look at once.
+  const bool answers = is_answer(from);
   const int batches = sleeping_path_ == nullptr ? kBatchesAgain : 1;
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
-      const PairSlot* const slot = batch == 0 && look == 0 ? slots->front() : slots->front_again();
+      const PairSlot* const slot = batch == 0 && look == 0 && !answers ? slots->front() : slots->front_again();
       if (slot == nullptr) {
         if (slots->begun() != nullptr) [[unlikely]]
           return receive_in_pieces(receive, from, *slots);

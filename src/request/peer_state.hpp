@@ -50,6 +50,7 @@ struct PeerState {
   Bytes slots_up_to = kNoLimit;    // longer ones the peer copies from this process's memory sooner (copy_beliefs.hpp)
   bool asked_to_announce = false;  // it was asked for that
   std::uint32_t next_sequence = 0;
+  std::uint64_t shown_before = 0;  // by the outgoing slots, when this rank last waited for something from there
   PeerTraffic traffic;
   std::deque<Posting> outbox, places;  // in order, only the first one tries; places of failed sends go before
   std::unique_ptr<RingSender> sender;

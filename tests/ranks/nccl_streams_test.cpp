@@ -163,6 +163,26 @@ TEST_F(NcclBesideStreams, IsThereBesideACallOfAnotherCommunicatorOnlyIfItWasBefo
   for (ist_comm* each : {&known, &other, &fresh}) IST_OK_OR_FAIL(ist_comm_free(each));
 }
 
+// Whether a test finds a call over follows from a clock, and the program need not have looked at what it found.
+TEST_F(NcclBesideStreams, WhatATestHasFoundOverIsNotKnownUntilALaterCallWasWaitedFor) {
+  ist_comm tested = copy_of(comm());
+  ist_comm fresh = copy_of(comm());
+  const Numbers sent{IST_KIND_CUDA, input_of(rank(), kNumbers, 5)};
+  const auto test_until_over = [&] {
+    ist_request request = IST_REQUEST_NULL;
+    IST_OK_OR_FAIL(ist_iallreduce(IST_IN_PLACE, sent.get(), count(kNumbers), IST_UINT64, IST_SUM, tested, &request));
+    for (int over = 0; over == 0;) IST_OK_OR_FAIL(ist_test(&request, &over, IST_STATUS_IGNORE));
+  };
+  for (int round = 0; round < 3; ++round) test_until_over();
+  EXPECT_EQ(any_order() ? "nccl" : "none", least(tested));
+  EXPECT_EQ("nccl", least(tested));
+  test_until_over();
+  EXPECT_EQ("none", least_waiting(fresh));
+  EXPECT_EQ("nccl", least(tested));
+  EXPECT_EQ("nccl", least_waiting(fresh));
+  for (ist_comm* each : {&tested, &fresh}) IST_OK_OR_FAIL(ist_comm_free(each));
+}
+
 // A kernel of a communicator that is there would be in the way of making another one.
 TEST_F(NcclBesideStreams, IsNotUsedBesideACallThatMakesAnother) {
   ist_comm known = copy_of(comm());

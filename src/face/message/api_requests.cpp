@@ -5,6 +5,7 @@
 
 #include "base/ranges.hpp"
 #include "face/message/at_once.hpp"
+#include "face/message/awaits.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/request_set.hpp"
 #include "request/wait.hpp"
@@ -23,6 +24,7 @@ namespace {
     set_empty(status, IST_ANY_SOURCE);
     return IST_OK;
   }
+  ist_private_awaits(*request);
   const Outcome outcome = one->operation.value == 0 ? from_nobody() : wait_for(one->world->engine(), one->operation);
   settle(*one, request);
   return finish(call, outcome, status);
@@ -84,6 +86,14 @@ int any(const char* call, RequestSet& set, const std::vector<int>& positions, in
 }  // namespace ist
 
 extern "C" {
+
+void ist_private_awaits(ist_request request) {
+  const ist::OperationName named = ist::operation_named(request);
+  if (named.world == nullptr || !named.world->nccl().any_offered()) [[likely]]
+    return;
+  const std::lock_guard lock(named.world->engine().lock());
+  named.world->nccl().awaited(named.id);
+}
 
 int ist_test(ist_request* request, int* completed, ist_status* status) try {
   if (request == nullptr || completed == nullptr)
@@ -225,7 +235,7 @@ int ist_cancel(ist_request request) try {
     return ist::report(IST_ERR_ARGUMENT, "ist_cancel: the request is inactive; there is nothing to cancel");
   const std::lock_guard lock(one->world->engine().lock());
   if (one->operation.value == 0) return IST_OK;
-  one->world->nccl().unwatched(one->operation);
+  one->world->nccl().unwatched(one->world->engine(), one->operation);
   one->world->engine().cancel(one->operation);
   return IST_OK;
 } catch (...) {
@@ -238,7 +248,7 @@ int ist_request_free(ist_request* request) try {
   const auto found = ist::look_up(*request);
   if (!found.ok()) return ist::report(ist::in_call("ist_request_free", found.status()));
   const std::lock_guard lock(found->world->engine().lock());
-  found->world->nccl().unwatched(found->operation);
+  found->world->nccl().unwatched(found->world->engine(), found->operation);
   found->world->engine().forget(found->operation);
   *request = IST_REQUEST_NULL;
   return IST_OK;

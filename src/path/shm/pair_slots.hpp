@@ -150,6 +150,8 @@ class PairSlotWriter {
   // processors that share a cache, 2026-11-22). A store by itself asks only when its address is known, which is late.
   void fetch_next() const { fetch_for_writing(slots_[place_of(position_ - (shares_ < PairSlot::kShares ? 1 : 0))]); }
 
+  // Another number after each message.
+  std::uint64_t shown() const { return position_ << 3 | shares_; }
   // Was the last post() refused, and would it find room now? Then the refusal is forgotten.
   bool news() {
     if (!refused_ || !is_free(PairConsumed::from(consumed_->load(std::memory_order_relaxed)), refused_blocks_)) return false;
