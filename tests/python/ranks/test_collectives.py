@@ -87,12 +87,24 @@ def test_reductions(comm, count):
     got = wrong(count) if comm.rank == root else None
     comm.reduce(mine, got, root=root)
     assert comm.rank != root or np.array_equal(got, total)
-    got = wrong(count)
-    comm.scan(mine, got, isthmus.MAX)
-    assert np.array_equal(got, np.maximum.reduce(all_numbers[:comm.rank + 1]))
-    got = wrong(count)
-    comm.exscan(mine, got)
-    assert np.array_equal(got, np.add.reduce(all_numbers[:comm.rank]) if comm.rank > 0 else wrong(count))
+    got = wrong(count) if comm.rank == root else None
+    comm.ireduce(mine, got, root=root).wait()
+    assert comm.rank != root or np.array_equal(got, total)
+    largest = np.maximum.reduce(all_numbers[:comm.rank + 1])
+    before = np.add.reduce(all_numbers[:comm.rank]) if comm.rank > 0 else wrong(count)
+    for wait in (False, True):
+        got = wrong(count)
+        if wait:
+            comm.iscan(mine, got, isthmus.MAX).wait()
+        else:
+            comm.scan(mine, got, isthmus.MAX)
+        assert np.array_equal(got, largest)
+        got = wrong(count)
+        if wait:
+            comm.iexscan(mine, got).wait()
+        else:
+            comm.exscan(mine, got)
+        assert np.array_equal(got, before)
 
 
 def test_reduce_scatter(comm, count):
