@@ -23,9 +23,10 @@ class Collective final : public Operation {
  public:
   explicit Collective(std::array<Region, 2> regions) : regions_(std::move(regions)) {}
   ist_request* out() { return flight_.out(); }
-  void awaited() override { flight_.awaited(); }
+  bool counts() const override { return true; }
 
  protected:
+  void awaited() override { flight_.awaited(); }
   bool step(Outcome& outcome) override {
     outcome.item_size = regions_[1].item_size;
     return flight_.look(outcome);

@@ -13,6 +13,11 @@ bool Operation::advance() {
   return true;
 }
 
+void Operation::await() {
+  const std::lock_guard lock(mutex_);
+  awaited();
+}
+
 void Operation::cancel() {
   const std::lock_guard lock(mutex_);
   if (!complete()) give_up();

@@ -37,10 +37,12 @@ class Operation {
   bool complete() const { return complete_.load(std::memory_order_acquire); }
   // Once complete.
   const Outcome& outcome() const { return outcome_; }
-  // Its caller goes on only when it is over; also where it is.
-  virtual void awaited() {}
+  // Its caller goes on only when it is over; also where it is. As advance().
+  void await();
   // Gives up what nothing has matched yet; whether it did, the outcome's status says.
   void cancel();
+  // May what the library does later follow from that it was waited for?
+  virtual bool counts() const { return false; }
   // Has it steps of its own, which somebody must make also while nobody waits for it?
   virtual bool staged() const { return false; }
   // Is its outcome of use to nobody without its request? Then it is given up when that is dropped.
@@ -52,6 +54,7 @@ class Operation {
   // One look, by one thread at a time; true when complete. Touches nothing of Python's.
   virtual bool step(Outcome& outcome) = 0;
   virtual void give_up() {}
+  virtual void awaited() {}
   // Under way again, if `start` gives IST_OK. Without the GIL, as advance().
   template <class Start>
   int again(const Start& start) {

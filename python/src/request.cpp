@@ -49,10 +49,17 @@ const std::shared_ptr<Operation>& Pending::operation() const {
   return operation_;
 }
 
+// Of one that is over already; a world that is left has no use for it, and inside a reduction's function nobody may ask.
+void Pending::tell_of_wait() const {
+  if (!operation_->counts() || session_->closed() || inside_function != 0) return;
+  const LetGo without_gil{session_->inside()};
+  operation_->await();
+}
+
 nb::object Pending::wait() {
   const auto waited_for = operation();
   if (waited_for->complete())
-    waited_for->awaited();
+    tell_of_wait();
   else
     wait_for(*session_, {&waited_for, 1});
   return collect();

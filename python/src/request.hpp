@@ -47,6 +47,7 @@ class Pending {
   // What wait() gives.
   virtual nb::object result() = 0;
   nb::object wait();
+  void tell_of_wait() const;
   bool test();
   void cancel() const;
   // Lets go: the operation goes on with its buffer, and the request can be used no more.

@@ -89,6 +89,9 @@ nb::tuple waitany(const nb::iterable& requests) {
 
 nb::list waitall(const nb::iterable& requests) {
   const RequestSet set{requests};
+  // Those of worlds in which nothing is under way any more are told of by themselves.
+  for (Pending* each : set.all)
+    if (each->operation()->complete()) each->tell_of_wait();
   if (!set.sessions.empty()) wait_for(set.sessions, set.operations);
   return results_of_all("waitall", set);
 }

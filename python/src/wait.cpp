@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "errors.hpp"
 #include "gil.hpp"
@@ -71,6 +72,10 @@ bool in_main_thread() {
   return PyThread_get_thread_ident() == main_thread.load();
 }
 
+void await_all(std::span<const std::shared_ptr<Operation>> operations) {
+  for (const auto& each : operations) each->await();
+}
+
 // The first incomplete operation is looked at, and all those that have steps of their own.
 bool all_complete(std::span<const std::shared_ptr<Operation>> operations, std::size_t& first) {
   while (first < operations.size() && operations[first]->advance()) ++first;
@@ -130,15 +135,21 @@ void wait_until(Session& session, Ask ask) {
 }
 
 void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
-  for (const auto& each : operations) each->awaited();
   std::size_t first = 0;
-  wait_until(session, [&] { return all_complete(operations, first); });
+  bool told = false;
+  wait_until(session, [&] {
+    if (!std::exchange(told, true)) await_all(operations);
+    return all_complete(operations, first);
+  });
 }
 
 void wait_for(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {
-  for (const auto& each : operations) each->awaited();
   std::size_t first = 0;
-  wait_until(sessions, [&] { return all_complete(operations, first); });
+  bool told = false;
+  wait_until(sessions, [&] {
+    if (!std::exchange(told, true)) await_all(operations);
+    return all_complete(operations, first);
+  });
 }
 
 std::size_t wait_for_any(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {

@@ -202,58 +202,26 @@ void Nccl::remove(NcclTeam* team) {
   std::erase(teams_, team);
 }
 
-// Without making it one's own for the moment: who holds a team last takes a lock.
-template <class Team>
-static bool is_other(const std::weak_ptr<Team>& one, const std::weak_ptr<Team>& two) {
-  return one.owner_before(two) || two.owner_before(one);
-}
-
-// With what was waited for and is over, of its team, all that was offered before.
-void Nccl::hear(Engine& engine) {
-  const std::lock_guard lock(mutex_);  // no team of the list ends meanwhile
-  for (std::size_t i = offered_.size(); i-- > 0;) {
-    if (i >= offered_.size() || !offered_[i].awaited || engine.find(offered_[i].call) != nullptr) continue;
-    const Offered over = offered_[i];
-    for (NcclTeam* team : teams_)
-      if (!is_other<const NcclTeam>(team->weak_from_this(), over.team)) team->hear(over.number);
-    std::erase_if(offered_,
-                  [&over](const Offered& one) { return one.number <= over.number && !is_other(one.team, over.team); });
-  }
-}
-
-bool Nccl::others_open(const NcclTeam& team, bool settled) {
-  const auto stands_in_the_way = [&](const Offered& one) {
-    return one.by == std::this_thread::get_id() && !(settled && one.settled) && is_other(one.team, team.weak_from_this());
-  };
-  return (any_unwatched_ && !settled) || std::any_of(offered_.begin(), offered_.end(), stands_in_the_way);
-}
-
-// Of those of one team that are over, and that nobody has waited for, the last one stands for all.
-std::uint64_t Nccl::offered(Engine& engine, Offered call) {
-  std::erase_if(offered_, [&](const Offered& one) {
-    return one.by == call.by && one.settled == call.settled && !one.awaited && !is_other(one.team, call.team) &&
-           engine.find(one.call) == nullptr;
-  });
-  call.number = ++last_offered_;
-  offered_.push_back(std::move(call));
-  any_offered_.store(true, std::memory_order_relaxed);
-  return last_offered_;
-}
-
-void Nccl::awaited(OperationId call) {
-  for (Offered& one : offered_)
-    if (one.call.value == call.value) one.awaited = true;
-}
-
 // What the program knows by now it goes on to know.
-void Nccl::unwatched(Engine& engine, OperationId call) {
-  if (std::none_of(offered_.begin(), offered_.end(), [call](const Offered& one) { return one.call.value == call.value; }))
-    return;
-  hear(engine);
+void Nccl::stop_making() {
   const bool streams_used = kinds_.find(KindId::cuda)->guests()->streams_used();
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);  // no team of the list ends meanwhile
   for (NcclTeam* team : teams_) static_cast<void>(team->learn(streams_used));
-  any_unwatched_ = true;
+  any_let_go_ = true;
+}
+
+void Nccl::let_go(Engine& engine, OperationId operation) {
+  if (!known_.any()) return;
+  known_.hear(engine);
+  if (known_.let_go(operation)) stop_making();
+}
+
+std::uint64_t Nccl::offered(Engine& engine, NcclKnown::Call call) {
+  if (!known_.has_room()) {
+    stop_making();
+    known_.drop_those_over(engine);
+  }
+  return known_.offered(std::move(call));
 }
 
 NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,

@@ -1,7 +1,7 @@
 // Whether NCCL may carry collective calls in this world, and for which groups of ranks: by what every rank said at the start.
 //
 // Who calls this : face/ makes one per world, and communicators ask it; nccl_team.cpp, nccl_call.cpp.
-// Threads        : read-only after learn(), but for the threads it runs for teams and the list of teams.
+// Threads        : read-only after learn(), but for the threads it runs for teams, the list of teams, and what is said to be under the engine's lock.
 // Ownership      : owns those threads, and waits for them at its end; looks at the kinds. Outlives the engine.
 // Errors         : none stops a world: why NCCL is off is kept in words.
 #pragma once
@@ -17,6 +17,7 @@
 #include "base/settings.hpp"
 #include "collective/choose.hpp"
 #include "collective/nccl_api.hpp"
+#include "collective/nccl_known.hpp"
 #include "memory/kinds.hpp"
 #include "request/group.hpp"
 #include "request/operation_id.hpp"
@@ -24,7 +25,6 @@
 namespace ist {
 
 class Communicator;
-class Engine;
 class NcclTeam;
 struct Combiner;
 
@@ -80,29 +80,17 @@ class Nccl {
   // stays until the next one comes, or all end.
   void keep(std::shared_ptr<NcclTeam> team);
   void let_go_of_teams();
-  // A call that was offered to NCCL. Held weakly, the place of a team that has ended is no other team's.
-  struct Offered {
-    std::weak_ptr<const NcclTeam> team;
-    OperationId call;
-    std::thread::id by;
-    bool settled;              // NCCL was there by what the program had done
-    bool awaited;              // the program waits until it is over, whatever it finds
-    std::uint64_t number = 0;  // in the order in which they are offered
-  };
-  // All under the engine's lock. Has this thread offered a call of another team's that the program does not know to be over? Where that team is settled:
-  // one of a team that is not. It knows that of what it has waited for, and of the calls of that team before. That a test has found one over it need not
-  // have looked at, and where it has not, what follows from it would follow from timing. A call that it cancels or frees counts for who is not settled, for good.
-  std::uint64_t offered(Engine& engine, Offered call);
-  void hear(Engine& engine);
-  // The program waits for it. Any operation of the world's.
-  void awaited(OperationId call);
-  bool others_open(const NcclTeam& team, bool settled);
-  void unwatched(Engine& engine, OperationId call);
-  bool any_unwatched() const { return any_unwatched_; }
-  bool any_offered() const { return any_offered_.load(std::memory_order_relaxed); }
+  // All of it under the engine's lock, but for any().
+  NcclKnown& known() { return known_; }
+  // Where the program cancels or frees one that was offered, or tests very many and waits for none, no further communicator of NCCL's is made, and those
+  // stay that it knows of.
+  std::uint64_t offered(Engine& engine, NcclKnown::Call call);
+  void let_go(Engine& engine, OperationId operation);
+  bool any_let_go() const { return any_let_go_; }
 
  private:
   std::vector<NcclTeam*> teams();
+  void stop_making();
   struct Facts {
     std::uint64_t version = 0;  // 0: it is off there
     std::vector<std::uint64_t> devices;
@@ -122,11 +110,9 @@ class Nccl {
   std::vector<Worker> workers_;
   std::vector<NcclTeam*> teams_;
   std::vector<std::shared_ptr<NcclTeam>> kept_;
-  // Under the engine's lock; some whose outcome was taken, too.
-  std::vector<Offered> offered_;
-  bool any_unwatched_ = false;
-  std::uint64_t last_offered_ = 0;
-  std::atomic<bool> any_offered_{false};
+  // Under the engine's lock:
+  NcclKnown known_;
+  bool any_let_go_ = false;
 };
 
 // The library as `isthmus info` shows it: of a world of several ranks.

@@ -65,11 +65,13 @@ bool NcclCall::may_say_yes(Vote& vote, bool& fresh) {
   const std::lock_guard lock(team_->twin().engine().lock());
   if (!team_->broken().ok()) return false;
   fresh = team_->state() == NcclTeam::State::fresh;
-  team_->nccl().hear(team_->twin().engine());
+  NcclKnown& known = team_->nccl().known();
+  known.hear(team_->twin().engine());
   settled_ = team_->learn(streams_used);
   // Beside the making of another communicator, a kernel of this call's would be in its way.
-  if (team_->nccl().others_open(*team_, settled_)) return false;
+  if (known.others_open(*team_->known(), settled_)) return false;
   if (settled_) return true;
+  if (team_->nccl().any_let_go()) return false;
   settles_ = waits_ && !streams_used;
   vote.opens = order_shows() && !waits_ ? 1 : 0;
   return !streams_used;
@@ -121,7 +123,7 @@ void NcclCall::enter(OperationId call, std::thread::id by) {
   under_way_ = true;
   team_->enter(this);
   if (votes_[static_cast<std::size_t>(team_->twin().rank())].yes != 0)
-    number_ = team_->nccl().offered(team_->twin().engine(), {team_, call, by, settled_, waits_});
+    number_ = team_->nccl().offered(team_->twin().engine(), {team_->known(), call, by, settled_, waits_});
 }
 
 void NcclCall::leave() {
@@ -181,7 +183,7 @@ bool NcclCall::go_by_messages(Action::Moment& now) {
 // The first time: every rank makes NCCL's communicator, and tells whether it could. One that could not would keep the others
 // waiting inside of NCCL, so who hears of that gives up too.
 void NcclCall::open(Action::Moment& now) {
-  team_->set_opener(number_);
+  team_->known()->opener = number_;
   quiet_by_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                      std::chrono::duration<double>(team_->nccl().patience()));
   Plan late{team_->twin(), now.schedule, combiner_};

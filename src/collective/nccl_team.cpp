@@ -52,7 +52,7 @@ NcclTeam::~NcclTeam() {
 
 // Streams that came before the program heard of it may have kept NCCL from being there, or not.
 bool NcclTeam::learn(bool streams_used) {
-  settled_ |= state_ == State::open && !streams_used && !nccl_.any_unwatched() && heard_ >= opener_;
+  settled_ |= state_ == State::open && !streams_used && !nccl_.any_let_go() && known_of_it_->heard >= known_of_it_->opener;
   return settled_;
 }
 

@@ -17,7 +17,6 @@
 // order, also where the agreement on a later one was reached first.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -69,9 +68,7 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // this process, Guests. Then it stays so.
   bool learn(bool streams_used);
   void settle() { settled_ = true; }
-  // Which call has opened it, and the last one that the program knows to be over: by their numbers in Nccl.
-  void set_opener(std::uint64_t number) { opener_ = number; }
-  void hear(std::uint64_t number) { heard_ = std::max(heard_, number); }
+  const std::shared_ptr<NcclKnown::Team>& known() const { return known_of_it_; }
   // Why this rank can take part in no further call; the others may not know yet.
   const Status& broken() const { return broken_; }
   // The world ends: this takes no lock of the engine's any more.
@@ -166,8 +163,7 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   const bool calls_wait_;
   State state_ = State::fresh;
   bool settled_ = false;
-  std::uint64_t opener_ = 0;
-  std::uint64_t heard_ = 0;
+  const std::shared_ptr<NcclKnown::Team> known_of_it_ = std::make_shared<NcclKnown::Team>();
   Status broken_;
   std::optional<nccl::UniqueId> id_;
   std::deque<const NcclCall*> waiting_;  // whose turn is still to come, in order

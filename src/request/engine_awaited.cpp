@@ -11,7 +11,7 @@ namespace {
 // Between the batches it asks whether another thread wants the lock.
 constexpr int kBriefBatches = 64;
 constexpr int kLooksAtOnce = 8;
-// The same of PairSlotReader::front_again(), which takes some 20 ns.
+// The same of PairSlotReader::front_again(), which takes some 20 ns (AMD Zen 5), and where a pause is longer as much as that.
 constexpr int kBatchesAgain = 16;
 // As often for the next piece of a message: some 5 us, in which its writer may have to fetch what it copies from memory, or to have pages made.
 constexpr int kLooksForAPiece = 4 * kBriefBatches * kLooksAtOnce;

@@ -13,6 +13,15 @@
 namespace ist {
 namespace {
 
+// The caller goes on only when the request is over; `though_tested`: and would if a test had found it over.
+void tell_of_wait(ist_request request, bool though_tested) {
+  const OperationName named = operation_named(request);
+  if (named.world == nullptr || !named.world->nccl().known().any()) [[likely]]
+    return;
+  const std::lock_guard lock(named.world->engine().lock());
+  named.world->nccl().known().awaited(named.id, though_tested);
+}
+
 // Also of a request that is complete, or null.
 [[gnu::noinline]] int wait_the_long_way(const char* call, ist_request* request, ist_status* status) {
   const auto one = awaited(*request);
@@ -24,7 +33,7 @@ namespace {
     set_empty(status, IST_ANY_SOURCE);
     return IST_OK;
   }
-  ist_private_awaits(*request);
+  tell_of_wait(*request, false);
   const Outcome outcome = one->operation.value == 0 ? from_nobody() : wait_for(one->world->engine(), one->operation);
   settle(*one, request);
   return finish(call, outcome, status);
@@ -87,13 +96,7 @@ int any(const char* call, RequestSet& set, const std::vector<int>& positions, in
 
 extern "C" {
 
-void ist_private_awaits(ist_request request) {
-  const ist::OperationName named = ist::operation_named(request);
-  if (named.world == nullptr || !named.world->nccl().any_offered()) [[likely]]
-    return;
-  const std::lock_guard lock(named.world->engine().lock());
-  named.world->nccl().awaited(named.id);
-}
+void ist_private_awaits(ist_request request) { ist::tell_of_wait(request, true); }
 
 int ist_test(ist_request* request, int* completed, ist_status* status) try {
   if (request == nullptr || completed == nullptr)
@@ -109,6 +112,7 @@ int ist_test(ist_request* request, int* completed, ist_status* status) try {
   ist::Outcome outcome = ist::from_nobody();
   {
     const std::lock_guard lock(engine.lock());
+    if (one->world->nccl().known().any()) one->world->nccl().known().tested(one->operation);
     engine.progress();
     if (one->operation.value != 0) {
       *completed = ist::Engine::complete(*engine.find(one->operation)) ? 1 : 0;
@@ -162,6 +166,7 @@ int ist_testall(int count, ist_request* requests, int* completed, ist_status* st
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_testall", set.status()));
+  set->tell_of_test();
   if (!set->look_for_all()) return IST_OK;
   *completed = 1;
   std::string first;
@@ -185,6 +190,7 @@ int ist_waitany(int count, ist_request* requests, int* index, ist_status* status
   *index = IST_UNDEFINED;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_waitany", set.status()));
+  set->tell_of_test();
   return ist::any("ist_waitany", *set, set->wait_for_some(1), index, status);
 } catch (...) {
   return ist::report_exception("ist_waitany");
@@ -197,6 +203,7 @@ int ist_testany(int count, ist_request* requests, int* index, int* completed, is
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_testany", set.status()));
+  set->tell_of_test();
   const int code = ist::any("ist_testany", *set, set->look(1), index, status);
   *completed = set->nothing() || *index != IST_UNDEFINED ? 1 : 0;
   return code;
@@ -211,6 +218,7 @@ int ist_waitsome(int count, ist_request* requests, int* completed, int* indices,
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_waitsome", set.status()));
+  set->tell_of_test();
   return ist::some("ist_waitsome", *set, set->wait_for_some(set->size()), completed, indices, statuses);
 } catch (...) {
   return ist::report_exception("ist_waitsome");
@@ -222,6 +230,7 @@ int ist_testsome(int count, ist_request* requests, int* completed, int* indices,
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_testsome", set.status()));
+  set->tell_of_test();
   return ist::some("ist_testsome", *set, set->look(set->size()), completed, indices, statuses);
 } catch (...) {
   return ist::report_exception("ist_testsome");
@@ -235,7 +244,7 @@ int ist_cancel(ist_request request) try {
     return ist::report(IST_ERR_ARGUMENT, "ist_cancel: the request is inactive; there is nothing to cancel");
   const std::lock_guard lock(one->world->engine().lock());
   if (one->operation.value == 0) return IST_OK;
-  one->world->nccl().unwatched(one->world->engine(), one->operation);
+  one->world->nccl().let_go(one->world->engine(), one->operation);
   one->world->engine().cancel(one->operation);
   return IST_OK;
 } catch (...) {
@@ -248,7 +257,7 @@ int ist_request_free(ist_request* request) try {
   const auto found = ist::look_up(*request);
   if (!found.ok()) return ist::report(ist::in_call("ist_request_free", found.status()));
   const std::lock_guard lock(found->world->engine().lock());
-  found->world->nccl().unwatched(found->world->engine(), found->operation);
+  found->world->nccl().let_go(found->world->engine(), found->operation);
   found->world->engine().forget(found->operation);
   *request = IST_REQUEST_NULL;
   return IST_OK;

@@ -145,8 +145,8 @@ inline int finish_in_a_row(int count, ist_request* requests, ist_status* statuse
     } else {
       const Operation* const operation = engine.find_complete(id);
       if (operation == nullptr) return at;
-      if (world->nccl().any_offered()) [[unlikely]]
-        world->nccl().awaited(id);
+      if (world->nccl().known().any()) [[unlikely]]
+        world->nccl().known().awaited(id, false);
       set_status(statuses != nullptr ? &statuses[at] : nullptr, operation->outcome, operation->group.get());
       engine.let_go(id);
     }

@@ -84,6 +84,15 @@ std::vector<int> RequestSet::wait_for(int least, int most) const {
   return seen.complete;
 }
 
+void RequestSet::tell_of_test() const {
+  for (World* const world : worlds_) {
+    if (!world->nccl().known().any()) continue;
+    const std::lock_guard lock(world->engine().lock());
+    for (const Awaited& one : requests_)
+      if (one.world == world) world->nccl().known().tested(one.operation);
+  }
+}
+
 Outcome RequestSet::take(int position) {
   const Awaited& done = at(position);
   Outcome outcome = from_nobody();

@@ -33,6 +33,8 @@ class RequestSet {
   // Waits until at least one is complete, unless there is none at all.
   std::vector<int> wait_for_some(int most) const { return wait_for(1, most); }
   void wait_for_all() const { wait_for(present_, present_); }
+  // The program may look at some of them, or at none.
+  void tell_of_test() const;
   // The outcome of a complete one, whose handle is then settled.
   Outcome take(int position);
   const Awaited& at(int position) const { return requests_[static_cast<std::size_t>(position)]; }

@@ -71,18 +71,6 @@ inline void fetch_for_writing(const PairSlot& slot) {
 #endif
 }
 
-// Whether a reader that waits better takes a line which messages share from its writer than has it, too. Half a round trip of 8 bytes with loads as fast as they go,
-// with a pause between them, and so: 0.064, 0.060 and 0.056 us where a line takes 0.06 between the processors, and 0.27, 0.22 and 0.20 where it takes 0.27 (AMD
-// EPYC, Zen 5, means of six runs, and one run); 0.203, 0.206 and 0.222 between cores of an Intel Xeon of H200s (medians of seven). What does not share a line gains by the
-// pause alone: 16 bytes there 0.067 and 0.057, and 64 here 0.47 and 0.45 (all 2026-11-29).
-inline bool takes_lines() {
-#if defined(__x86_64__)
-  return __builtin_cpu_is("amd") != 0;
-#else
-  return false;
-#endif
-}
-
 class PairSlotWriter {
  public:
   // `consumed` is the reader's line. Behind the slots comes the room.
@@ -250,9 +238,10 @@ class PairSlotReader {
   // The same of who looks again and again, and for this rank's messages alone: after a moment in which their writer has the line, and where that pays
   // (takes_lines()) by an addition of nothing, after which only this cache has it; no store of the writer's comes between the halves of that, and is lost.
   const PairSlot* front_again() {
+    if (taken_ != 0 && share_in(turn_, taken_) != 0) return front();
     pause_briefly();
     if (!takes_lines_ || taken_ == 0) return front();
-    return front_by([](PairSlot& slot) { return slot.turn.fetch_add(0, std::memory_order_acquire); });
+    return front_by([](PairSlot& slot) { return take_word(slot.turn); });
   }
   // Where front() has found none: the slot of a message of which some bytes are there, or null, as of the last look. Its envelope is there, too.
   const PairSlot* begun() const { return is_begun(turn_, position_) ? &slots_[position_ & mask_] : nullptr; }
