@@ -72,18 +72,25 @@ bool in_main_thread() {
   return PyThread_get_thread_ident() == main_thread.load();
 }
 
-void await_all(std::span<const std::shared_ptr<Operation>> operations) {
-  for (const auto& each : operations) each->await();
-}
+// Are they complete? The first that is not is looked at, and all those that have steps of their own.
+class AllOf {
+ public:
+  explicit AllOf(std::span<const std::shared_ptr<Operation>> operations) : operations_(operations) {}
+  bool operator()() {
+    if (!std::exchange(told_, true))
+      for (const auto& each : operations_) each->await();
+    while (first_ < operations_.size() && operations_[first_]->advance()) ++first_;
+    if (first_ == operations_.size()) return true;
+    for (std::size_t at = first_ + 1; at < operations_.size(); ++at)
+      if (operations_[at]->staged()) operations_[at]->advance();
+    return false;
+  }
 
-// The first incomplete operation is looked at, and all those that have steps of their own.
-bool all_complete(std::span<const std::shared_ptr<Operation>> operations, std::size_t& first) {
-  while (first < operations.size() && operations[first]->advance()) ++first;
-  if (first == operations.size()) return true;
-  for (std::size_t at = first + 1; at < operations.size(); ++at)
-    if (operations[at]->staged()) operations[at]->advance();
-  return false;
-}
+ private:
+  std::span<const std::shared_ptr<Operation>> operations_;
+  std::size_t first_ = 0;
+  bool told_ = false;
+};
 
 // This thread is inside the library for several worlds, of which none may be left under it.
 class Inside {
@@ -135,21 +142,11 @@ void wait_until(Session& session, Ask ask) {
 }
 
 void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
-  std::size_t first = 0;
-  bool told = false;
-  wait_until(session, [&] {
-    if (!std::exchange(told, true)) await_all(operations);
-    return all_complete(operations, first);
-  });
+  wait_until(session, AllOf{operations});
 }
 
 void wait_for(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {
-  std::size_t first = 0;
-  bool told = false;
-  wait_until(sessions, [&] {
-    if (!std::exchange(told, true)) await_all(operations);
-    return all_complete(operations, first);
-  });
+  wait_until(sessions, AllOf{operations});
 }
 
 std::size_t wait_for_any(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -63,7 +64,11 @@ class Nccl {
 
   const nccl::Api& api() const { return api_; }
   const Kinds& kinds() const { return kinds_; }
-  double patience() const { return patience_; }  // seconds that making a communicator may take
+  // Of the making of a communicator that begins now.
+  std::chrono::steady_clock::time_point deadline() const {
+    return std::chrono::steady_clock::now() +
+           std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(patience_));
+  }
   // The same for a GPU in every process that sees it.
   std::uint64_t identity(int device) const;
 
@@ -101,7 +106,7 @@ class Nccl {
     std::shared_ptr<std::atomic<bool>> over;
   };
   const Kinds& kinds_;
-  const double patience_;
+  const double patience_;  // seconds
   const bool opens_;
   Status off_;
   nccl::Api api_;

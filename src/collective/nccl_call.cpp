@@ -139,6 +139,13 @@ bool NcclCall::agreed() const {
   return identities.size() == votes_.size();
 }
 
+// Of the ranks' GPUs.
+std::vector<std::uint64_t> NcclCall::identities() const {
+  std::vector<std::uint64_t> all;
+  for (const Vote& vote : votes_) all.push_back(vote.identity);
+  return all;
+}
+
 // By what every rank has heard alike, so that all decide alike.
 Result<bool> NcclCall::decide(Action::Moment& now) {
   if (now.abandoned) {
@@ -150,14 +157,12 @@ Result<bool> NcclCall::decide(Action::Moment& now) {
     leave();
     return voted;
   }
-  std::vector<std::uint64_t> identities;
-  for (const Vote& vote : votes_) identities.push_back(vote.identity);
   const NcclTeam::State state = team_->state();
-  const bool same = state != NcclTeam::State::open || identities == team_->identities();
+  const bool same = state != NcclTeam::State::open || identities() == team_->identities();
   if (!agreed() || state == NcclTeam::State::off || !same) return go_by_messages(now);
   if (state == NcclTeam::State::fresh) {
     open(now);
-  } else if (only_opens()) {
+  } else if (any_only_opens()) {
     return go_by_messages(now);
   } else {
     act(now.schedule, &NcclCall::run, {});
@@ -165,7 +170,7 @@ Result<bool> NcclCall::decide(Action::Moment& now) {
   return true;
 }
 
-bool NcclCall::only_opens() const {
+bool NcclCall::any_only_opens() const {
   return std::any_of(votes_.begin(), votes_.end(), [](const Vote& vote) { return vote.opens != 0; });
 }
 
@@ -184,8 +189,7 @@ bool NcclCall::go_by_messages(Action::Moment& now) {
 // waiting inside of NCCL, so who hears of that gives up too.
 void NcclCall::open(Action::Moment& now) {
   team_->known()->opener = number_;
-  quiet_by_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                     std::chrono::duration<double>(team_->nccl().patience()));
+  quiet_by_ = team_->nccl().deadline();
   Plan late{team_->twin(), now.schedule, combiner_};
   const auto begun = act(now.schedule, &NcclCall::begin, {});
   const auto mine = act(now.schedule, &NcclCall::wait_for_opening, {});
@@ -223,11 +227,9 @@ Status NcclCall::begin_opening() {
   if (setup_ == nullptr)
     return {IST_ERR_PENDING, "NCCL waits for devices when it sets itself up, and streams of rank " +
                                  std::to_string(team_->twin().rank()) + " may wait for other ranks by now"};
-  std::vector<std::uint64_t> identities;
-  for (const Vote& vote : votes_) identities.push_back(vote.identity);
   int device = -1;
   buffers_fit(device);
-  return team_->begin_opening(device, votes_[0].id, std::move(identities), setup_);
+  return team_->begin_opening(device, votes_[0].id, identities(), setup_);
 }
 
 // It has begun, and this rank has it, or never will.
@@ -269,7 +271,7 @@ Result<bool> NcclCall::wait_for_opening(Action::Moment& now) {
 Result<bool> NcclCall::begin(Action::Moment& now) {
   const bool everywhere = std::all_of(made_.begin(), made_.end(), [](Made made) { return made == Made::yes; });
   team_->end_opening(everywhere);
-  if (everywhere && only_opens()) return go_by_messages(now);
+  if (everywhere && any_only_opens()) return go_by_messages(now);
   if (everywhere) {
     act(now.schedule, &NcclCall::run, {});
     return true;

@@ -97,7 +97,8 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   static Status all_voted(const std::vector<Vote>& votes);
   void leave();
   bool agreed() const;
-  bool only_opens() const;
+  bool any_only_opens() const;
+  std::vector<std::uint64_t> identities() const;
   bool go_by_messages(Action::Moment& now);
   void open(Action::Moment& now);
   Result<bool> may_begin();

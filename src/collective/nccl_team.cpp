@@ -121,8 +121,7 @@ Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector
                                std::shared_ptr<void> setup) {
   state_ = State::opening;
   identities_ = std::move(identities);
-  deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                     std::chrono::duration<double>(nccl_.patience()));
+  deadline_ = nccl_.deadline();
   auto stream = nccl_.kinds().find(KindId::cuda)->guests()->open_stream(device);
   if (!stream.ok()) return stream.status();
   stream_ = std::move(*stream);

@@ -238,7 +238,7 @@ class PairSlotReader {
   // The same of who looks again and again, and for this rank's messages alone: after a moment in which their writer has the line, and where that pays
   // (takes_lines()) by an addition of nothing, after which only this cache has it; no store of the writer's comes between the halves of that, and is lost.
   const PairSlot* front_again() {
-    if (taken_ != 0 && share_in(turn_, taken_) != 0) return front();
+    if (has_told_more()) return front();
     pause_briefly();
     if (!takes_lines_ || taken_ == 0) return front();
     return front_by([](PairSlot& slot) { return take_word(slot.turn); });
@@ -319,7 +319,7 @@ class PairSlotReader {
   [[gnu::always_inline]] const PairSlot* front_by(const Look& look) {
     PairSlot& slot = slots_[position_ & mask_];
     // What the word told before is there: the line is not asked for again while its writer may be at it.
-    if (taken_ != 0 && share_in(turn_, taken_) != 0) return &slot;
+    if (has_told_more()) return &slot;
     // Guard TURN: acquire pairs with the release in show() and add(). Messages of another lap have another position in their word.
     turn_ = look(slot);
     if (!is_turn(turn_, position_)) return nullptr;
@@ -341,6 +341,8 @@ class PairSlotReader {
     for (std::size_t line = 0; line < std::min<std::size_t>(blocks, kLines); ++line)
       __builtin_prefetch(first + line * kBlock);
   }
+  // Has the last look at the line in front told of a message that was not taken?
+  bool has_told_more() const { return taken_ != 0 && share_in(turn_, taken_) != 0; }
   // Of the line in front, a message that was not taken?
   bool has_more(std::uint64_t turn) const { return (turn & kSharedBit) == 0 || share_in(turn, taken_) != 0; }
   // All that a shared line told of was taken.
