@@ -98,7 +98,6 @@ Trials both_shapes(Session& session, std::size_t bytes, bool synchronous) {
 // Between the eager limit and a slot's longest message; by the mean of alone and several in a row, and one copy is not called quicker by less
 // than is seen in two runs alike. Where nobody may read another process's memory there is nothing to compare.
 void learn_slots(Session& session, const Settings& settings, int rounds, Profile& profile) {
-  constexpr double kSurely = 0.97;
   const bool reads = profile.message.one_copy_128k > 0 && profile.message.two_copies_128k > 0;
   if (session.from_first(reads ? 1 : 0) == 0) return;
   const auto announcing_is_quicker = [&](std::size_t size) {
@@ -108,7 +107,7 @@ void learn_slots(Session& session, const Settings& settings, int rounds, Profile
     double ratio = 1;
     for (std::size_t i = 0; i < slots.size() && session.rank() == 0; ++i)
       ratio *= median_of(announced[i].rounds) / median_of(slots[i].rounds);
-    return session.from_first(ratio < kSurely * kSurely ? 1 : 0) == 1;
+    return session.from_first(ratio < kSurelyQuicker * kSurelyQuicker ? 1 : 0) == 1;
   };
   const std::size_t from = std::max(settings.eager_limit, kAlwaysInSlots).value;
   const auto up_to = last_in_slots(from, pair_slot_limit(settings.eager_limit, 2).value, announcing_is_quicker);
@@ -171,20 +170,6 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
 }
 
 }  // namespace
-
-std::optional<std::size_t> last_in_slots(std::size_t from, std::size_t longest,
-                                         const std::function<bool(std::size_t)>& announcing_is_quicker) {
-  if (from >= longest) return std::nullopt;
-  std::size_t before = from;
-  for (std::size_t octave = from; before < longest; octave *= 2)
-    for (const std::size_t size : {octave + octave / 2, 2 * octave}) {
-      if (before >= longest) break;
-      const std::size_t one = std::min(size, longest);
-      if (announcing_is_quicker(one)) return before;
-      before = one;
-    }
-  return kPairPayload;
-}
 
 Measured measure_profile(Session& session, const Settings& settings, int rounds) {
   // A machine that is busy with something else can make a long message look quicker than a short one.

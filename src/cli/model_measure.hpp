@@ -6,10 +6,6 @@
 // Errors         : a Failure if the times make no sense, time after time; rank 0 tells.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <optional>
-
 #include "cli/bench_session.hpp"
 #include "collective/profile.hpp"
 
@@ -21,10 +17,5 @@ struct Measured {
 };
 // Messages between host buffers and combining there; what has to do with devices is measured elsewhere (model_devices).
 Measured measure_profile(Session& session, const Settings& settings, int rounds);
-
-// Up to which size messages go in slots: sizes beyond `from`, which always do, half an octave after the other to the longest that can, as far as
-// the first one for which announcing is quicker; no such one: as long as any slot takes. None: there is nothing to compare.
-std::optional<std::size_t> last_in_slots(std::size_t from, std::size_t longest,
-                                         const std::function<bool(std::size_t)>& announcing_is_quicker);
 
 }  // namespace ist::cli

@@ -1,5 +1,7 @@
 #include "collective/learned_copies.hpp"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <exception>
 #include <filesystem>
@@ -47,6 +49,31 @@ double number_in(const Json& all, double MachineProfile::*number) {
   return std::isfinite(value) && value > 0 && value < 1 ? value : 0;
 }
 
+// A machine that is always busy is not asked for ever.
+constexpr int kMostSlotTrials = 3;
+constexpr const char* kSlotTrials = "slot_trials";
+
+int slot_trials(const Json& all) {
+  const Json found = all.value(kSlotTrials, Json{});
+  return found.is_number_integer() ? found.get<int>() : 0;
+}
+
+// Bytes; 0: not there, or no such number.
+double slots_in(const Json& all) {
+  const Json found = all.value(name_of_number(&MachineProfile::slots_up_to), Json{});
+  const double value = found.is_number() ? found.get<double>() : 0;
+  return std::isfinite(value) && value >= 1 ? value : 0;
+}
+
+// Or made, with the folders before it.
+bool can_be_written(const std::string& file) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error)) return ::access(file.c_str(), W_OK) == 0;
+  std::filesystem::path folder = std::filesystem::path{file}.parent_path();
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, error)) folder = folder.parent_path();
+  return std::filesystem::is_directory(folder, error) && ::access(folder.c_str(), W_OK) == 0;
+}
+
 }  // namespace
 
 std::string learned_copies_path() {
@@ -68,7 +95,24 @@ bool add_learned_copies(const std::string& file, MachineProfile& machine) {
     machine.*belief.single = single;
     any = true;
   }
+  if (const double up_to = slots_in(all); machine.slots_up_to == 0 && up_to > 0) {
+    machine.slots_up_to = up_to;
+    any = true;
+  }
   return any;
+}
+
+bool lacks_slots(const std::string& file, const MachineProfile& machine) {
+  if (file.empty() || machine.slots_up_to > 0) return false;
+  const Json all = read_copies(file);
+  return slots_in(all) == 0 && slot_trials(all) < kMostSlotTrials && can_be_written(file);
+}
+
+bool keep_learned_slots(const std::string& file, double up_to) {
+  Json all = read_copies(file);
+  if (up_to > 0) all[name_of_number(&MachineProfile::slots_up_to)] = up_to;
+  if (!(up_to > 0)) all[kSlotTrials] = slot_trials(all) + 1;
+  return write_in_one_step(file, all.dump(2) + "\n");
 }
 
 bool keep_learned_copies(const std::string& file, const CopyChoice& found, const MachineProfile& began_with) {

@@ -1,7 +1,7 @@
-// One copy or two for a long message between host buffers, as programs on this machine found out while they ran: kept for the next ones in a
-// file beside the profile's.
+// One copy or two for a message between host buffers, as programs on this machine found out while they ran, and up to which size slots are
+// quicker, as the first of them found out when it began: kept for the next ones in a file beside the profile's.
 //
-// Who calls this : load_profile(), behind what `isthmus model fit` measured, which counts; face/message/world, at its end.
+// Who calls this : load_profile(), behind what `isthmus model fit` measured, which counts; face/message/world, at its end; face/message/slots_trial.
 // Threads        : values.
 // Ownership      : none.
 // Errors         : a file that cannot be read, or written, is as none: the next program finds out again.
@@ -20,5 +20,9 @@ std::string learned_copies_path();
 bool add_learned_copies(const std::string& file, MachineProfile& machine);
 // What a run found out about sizes of which the profile that it began with knows nothing, beside what the file has. True: it has more now.
 bool keep_learned_copies(const std::string& file, const CopyChoice& found, const MachineProfile& began_with);
+// Is it worth finding out up to which size slots are quicker? Not where that is known, was tried in vain a few times, or could not be kept.
+bool lacks_slots(const std::string& file, const MachineProfile& machine);
+// 0: it was tried in vain. False: it could not be written.
+bool keep_learned_slots(const std::string& file, double up_to);
 
 }  // namespace ist

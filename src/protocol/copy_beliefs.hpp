@@ -1,6 +1,6 @@
 // What a machine's profile says of one copy or two.
 //
-// Who calls this : request/engine, which begins with it; explain; `isthmus model fit`, which finds it out.
+// Who calls this : request/engine, which begins with it; explain; `isthmus model fit` and face/message/slots_trial, which find it out.
 // Threads        : values.
 // Ownership      : none.
 // Errors         : none.
@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "path/shm/pair_slot.hpp"
 #include "protocol/choose.hpp"
@@ -49,6 +52,25 @@ inline Bytes slots_up_to(const MachineProfile& machine, const Settings& settings
   const double up_to = machine.slots_up_to;
   if (!(up_to > 0) || up_to > kMost || settings.single_copy == "never") return kNoLimit;
   return std::max({Bytes{static_cast<std::uint64_t>(up_to)}, settings.eager_limit, kAlwaysInSlots});
+}
+
+// How much of a slot's time an announcement and one copy take where they are called quicker: two runs alike differ by less.
+inline constexpr double kSurelyQuicker = 0.97;
+
+// Up to which size messages go in slots: sizes beyond `from`, which always do, half an octave after the other to the longest that can, as far as
+// the first one for which announcing is quicker; no such one: as long as any slot takes. None: there is nothing to compare.
+inline std::optional<std::size_t> last_in_slots(std::size_t from, std::size_t longest,
+                                                const std::function<bool(std::size_t)>& announcing_is_quicker) {
+  if (from >= longest) return std::nullopt;
+  std::size_t before = from;
+  for (std::size_t octave = from; before < longest; octave *= 2)
+    for (const std::size_t size : {octave + octave / 2, 2 * octave}) {
+      if (before >= longest) break;
+      const std::size_t one = std::min(size, longest);
+      if (announcing_is_quicker(one)) return before;
+      before = one;
+    }
+  return kPairPayload;
 }
 
 inline CopyChoice copy_choice_of(const MachineProfile& machine) {

@@ -35,6 +35,14 @@ Bytes below_at_once(const Link& link, Bytes slots_up_to, const MachineProfile& p
   return slots && !link.same_process() ? longest + Bytes{1} : Bytes{};
 }
 
+// Whether the peer may read this process is asked the other way round, which a system forbids both or none.
+void limit_slots(PeerState& to, Bytes up_to, const EngineParts& parts, bool watched) {
+  Link* const link = to.link;
+  if (link == nullptr) return;
+  if (up_to < link->slot_limit && link->reads_peer()) to.slots_up_to = up_to;
+  if (!watched) to.at_once_below = below_at_once(*link, to.slots_up_to, parts.machine);
+}
+
 }  // namespace
 
 Engine::Engine(Parts parts)
@@ -62,9 +70,7 @@ Engine::Engine(Parts parts)
     if (link != nullptr && link->invites != nullptr) peers_[r].inviter.emplace(link->invites);
     if (link != nullptr && link->invited != nullptr) peers_[r].guest.emplace(link->invited);
     if (link != nullptr) peers_[r].slot_limit = link->slot_limit;
-    // Whether the peer may read this process is asked the other way round, which a system forbids both or none.
-    if (link != nullptr && slots < link->slot_limit && link->reads_peer()) peers_[r].slots_up_to = slots;
-    if (link != nullptr && !watched_) peers_[r].at_once_below = below_at_once(*link, peers_[r].slots_up_to, parts_.machine);
+    limit_slots(peers_[r], slots, parts_, watched_);
     reaches_all_ &= link != nullptr;
   }
   for (const auto& kind : parts_.kinds.all()) {
@@ -76,6 +82,14 @@ Engine::Engine(Parts parts)
   mail_ = Mail::make(*this);
 }
 Engine::~Engine() = default;
+
+void Engine::end_trial(Rank with, double slots_up_to) {
+  copies_ = copy_choice_of(parts_.machine);
+  peer(with).traffic = {};
+  if (!(slots_up_to > 0)) return;
+  parts_.machine.slots_up_to = slots_up_to;
+  for (PeerState& to : peers_) limit_slots(to, ist::slots_up_to(parts_.machine, parts_.settings), parts_, watched_);
+}
 
 Status Engine::check_peer(Rank rank) const {
   if (!world_failed_.ok()) return world_failed_;

@@ -18,13 +18,13 @@
 #include "collective/profile.hpp"
 #include "path/shm/peer_memory.hpp"
 #include "program.hpp"
+#include "protocol/copy_beliefs.hpp"
 #include "protocol/copy_choice.hpp"
 
 namespace ist::test {
 namespace {
 
 using cli::fit_line;
-using cli::last_in_slots;
 using cli::Line;
 using cli::median_of;
 using cli::Point;

@@ -164,6 +164,47 @@ TEST_F(LearnedCopies, of_a_file_that_says_something_else_are_none) {
   }
 }
 
+TEST_F(LearnedCopies, say_once_for_a_machine_how_far_slots_go) {
+  EXPECT_TRUE(lacks_slots(file(), MachineProfile{}));
+  EXPECT_TRUE(keep_learned_slots(file(), 24576));
+  CopyChoice choice;
+  try_both(choice, kibibytes(128), 2e-10, 1e-10);
+  EXPECT_TRUE(keep_learned_copies(file(), choice, MachineProfile{})) << "beside it";
+  EXPECT_FALSE(lacks_slots(file(), MachineProfile{})) << "another rank has kept it since";
+  MachineProfile next;
+  EXPECT_TRUE(add_learned_copies(file(), next));
+  EXPECT_DOUBLE_EQ(next.slots_up_to, 24576);
+  EXPECT_DOUBLE_EQ(next.one_copy_128k, 1e-10);
+  MachineProfile fitted;
+  fitted.slots_up_to = 50000;
+  add_learned_copies(file(), fitted);
+  EXPECT_DOUBLE_EQ(fitted.slots_up_to, 50000) << "isthmus model fit counts before";
+  EXPECT_FALSE(lacks_slots(folder() / "none.json", fitted));
+}
+
+TEST_F(LearnedCopies, are_tried_a_few_times_in_vain) {
+  for (int trial = 0; trial < 3; ++trial) {
+    EXPECT_TRUE(lacks_slots(file(), MachineProfile{})) << trial;
+    EXPECT_TRUE(keep_learned_slots(file(), 0));
+  }
+  EXPECT_FALSE(lacks_slots(file(), MachineProfile{}));
+  MachineProfile next;
+  EXPECT_FALSE(add_learned_copies(file(), next));
+  EXPECT_EQ(next.slots_up_to, 0);
+}
+
+TEST_F(LearnedCopies, of_slots_are_not_what_they_cannot_be) {
+  std::filesystem::create_directories(std::filesystem::path{file()}.parent_path());
+  for (const char* said : {"-1", "0", "\"much\"", "[]", "null"}) {
+    std::ofstream{file()} << R"({"isthmus_copies": 1, "slot_trials": "many", "machine": ")" << machine_name()
+                          << R"(", "slots_up_to": )" << said << "}";
+    MachineProfile machine;
+    EXPECT_FALSE(add_learned_copies(file(), machine)) << said;
+    EXPECT_EQ(machine.slots_up_to, 0) << said;
+    EXPECT_TRUE(lacks_slots(file(), machine)) << said;
+  }
+}
+
 TEST_F(LearnedCopies, of_a_folder_are_none) {
   std::filesystem::create_directories(file());
   MachineProfile machine;
@@ -179,6 +220,9 @@ TEST_F(LearnedCopies, that_cannot_be_written_are_no_error) {
   CopyChoice choice;
   try_both(choice, kibibytes(128), 2e-10, 1e-10);
   EXPECT_FALSE(keep_learned_copies(file(), choice, MachineProfile{}));
+  EXPECT_FALSE(keep_learned_slots(file(), 24576));
+  EXPECT_FALSE(lacks_slots("", MachineProfile{}));
+  EXPECT_FALSE(lacks_slots(file(), MachineProfile{})) << "it could not be kept";
   ::unsetenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   const std::string kept = home != nullptr ? home : "";

@@ -4,6 +4,7 @@
 #include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
+#include "face/message/slots_trial.hpp"
 
 namespace ist {
 namespace {
@@ -19,6 +20,7 @@ int create_by_launcher(const char* call, const char* settings, ist_world* world)
   if (!created.ok()) return report(in_call(call, created.status()));
   auto handle = add_world(std::move(*created));
   if (!handle.ok()) return report(in_call(call, handle.status()));
+  try_slots(*handle);
   *world = *handle;
   return IST_OK;
 }

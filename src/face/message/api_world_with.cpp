@@ -5,6 +5,7 @@
 #include "boot/interrupt.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/handles.hpp"
+#include "face/message/slots_trial.hpp"
 
 namespace ist {
 namespace {
@@ -33,6 +34,7 @@ Status create_with(const ist_boot_functions& functions, const char* settings, is
   IST_TRY(status);
   auto handle = add_world(std::move(*made));
   if (!handle.ok()) return handle.status();
+  try_slots(*handle);
   *world = *handle;
   return {};
 }

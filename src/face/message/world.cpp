@@ -60,6 +60,27 @@ Status World::open_trace() {
   return {};
 }
 
+// What each rank said of itself; gives their names.
+std::vector<std::string> World::hear_cards() {
+  std::vector<std::string> names;
+  std::vector<std::string> nccl_cards;
+  std::vector<std::string> device_cards;
+  std::vector<Rank> lacking;
+  for (std::int32_t r = 0; r < peers_->size(); ++r) {
+    const Peer& peer = peers_->at(Rank{r});
+    names.push_back("rank " + std::to_string(r) + " (process " + std::to_string(peer.pid) + " on " + peer.host + ")");
+    BlobReader said{peer.about};
+    nccl_cards.push_back(said.text());
+    device_cards.push_back(said.text());
+    settings_.check |= !said.text().empty();
+    if (!said.text().empty()) lacking.push_back(peer.rank);
+  }
+  choose_slots_trial(lacking);
+  nccl_->learn(nccl_cards);
+  neighbours_->learn(*peers_, device_cards);
+  return names;
+}
+
 Status World::connect() {
   auto kinds = Kinds::load(settings_, settings_.shared_heap);
   if (!kinds.ok()) return kinds.status();
@@ -77,8 +98,12 @@ Status World::connect() {
   Profile profile = profile_for(settings_, *kinds_, *boot_);
   numbers_ = in_words(profile);
   neighbours_ = std::make_unique<Neighbours>(settings_, *kinds_);
-  const std::string card =
-      BlobWriter{}.text(nccl_->card()).text(neighbours_->card()).text(settings_.check ? "check" : "").take();
+  const std::string card = BlobWriter{}
+                               .text(nccl_->card())
+                               .text(neighbours_->card())
+                               .text(settings_.check ? "check" : "")
+                               .text(lacks_slots(profile.message) ? "slots" : "")
+                               .take();
   auto peers = Peers::connect(*boot_, settings_, {.about = card, .for_all = pack(profile.collective)});
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
@@ -91,19 +116,7 @@ Status World::connect() {
   if (!paths.ok()) return paths.status();
   paths_ = std::move(*paths);
 
-  std::vector<std::string> names;
-  std::vector<std::string> nccl_cards;
-  std::vector<std::string> device_cards;
-  for (std::int32_t r = 0; r < peers_->size(); ++r) {
-    const Peer& peer = peers_->at(Rank{r});
-    names.push_back("rank " + std::to_string(r) + " (process " + std::to_string(peer.pid) + " on " + peer.host + ")");
-    BlobReader said{peer.about};
-    nccl_cards.push_back(said.text());
-    device_cards.push_back(said.text());
-    settings_.check |= !said.text().empty();
-  }
-  nccl_->learn(nccl_cards);
-  neighbours_->learn(*peers_, device_cards);
+  std::vector<std::string> names = hear_cards();
   tell_cuda_of_sharers();
   tell_of_sharers(profile.message);
   engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
@@ -119,6 +132,22 @@ Status World::connect() {
   if (!thread.ok()) return thread.status();
   progress_thread_ = std::move(*thread);
   return {};
+}
+
+// Where waits spin, nothing else moves messages on, nobody looks on, and slots are as long as they are built in.
+bool World::lacks_slots(const MachineProfile& machine) const {
+  const bool as_usual = settings_.profile == "auto" && settings_.single_copy == "auto" && settings_.wait != "sleep" &&
+                        settings_.eager_limit == Settings{}.eager_limit && settings_.trace == "off" && !settings_.check &&
+                        !settings_.progress_thread;
+  return as_usual && ist::lacks_slots(learned_copies_path(), machine);
+}
+
+// The first two ranks of a host do, if both can, and both come to the same answer. Ranks without a processor of their own would find out how they wait.
+void World::choose_slots_trial(const std::vector<Rank>& lacking) {
+  const auto& local = peers_->local();
+  if (settings_.check || peers_->oversubscribed() || local.size() < 2 || peers_->rank() > local[1]) return;
+  const auto lacks = [&lacking](Rank rank) { return std::find(lacking.begin(), lacking.end(), rank) != lacking.end(); };
+  if (lacks(local[0]) && lacks(local[1])) slots_trial_with_ = peers_->rank() == local[0] ? local[1] : local[0];
 }
 
 void World::tell_of_sharers(MachineProfile& machine) const {

@@ -72,10 +72,14 @@ class World {
   const CommName& whole() const { return whole_; }
   const CommName& self() const { return self_; }
   ContextSource& contexts() { return *contexts_; }
+  // With whom this rank is to find out up to which size slots are quicker, and which both of them know to do; nobody: it is not.
+  const std::vector<std::unique_ptr<Path>>& paths() const { return paths_; }
+  Rank slots_trial_with() const { return slots_trial_with_; }
 
  private:
   World();
   Status connect();
+  std::vector<std::string> hear_cards();
   Status open_trace();
   void tell_cuda_of_sharers();
   void tell_of_sharers(MachineProfile& machine) const;
@@ -84,6 +88,8 @@ class World {
   void make_communicators(CollectiveProfile machine);
   void hand_over_sends();
   void part();
+  bool lacks_slots(const MachineProfile& machine) const;
+  void choose_slots_trial(const std::vector<Rank>& lacking);
   void keep_learned_copies();
 
   Settings settings_;
@@ -111,6 +117,7 @@ class World {
   HandleTable<Window> windows_;
   CommName whole_;
   CommName self_;
+  Rank slots_trial_with_ = kNobody;
   bool ended_ = false;
   const int owner_;  // process
 };
