@@ -4,7 +4,7 @@
     tools/compare_collectives.py BUILD OUT [RANKS ...]     BUILD: a folder with bin/isthmus; OUT: a folder; RANKS: 2, 4 and so on
 
 Each in turn, ISTHMUS_ROUNDS times (3), as tools/peers/mpi_bench.c and `isthmus bench collective` do it: the time of a call, an untimed
-barrier after it, averaged over ranks. Of the rounds the median counts, of the MPIs' configurations the fastest (tools/peers/compare.py lists both:
+barrier after it, averaged over ranks. Of the rounds the median counts, of the MPIs' configurations the fastest (tools/peers/mpis.py lists both:
 the MPI on PATH, and those that tools/peers/get_mpi_wheels.sh has put into BUILD/peers). Two ranks are measured while their processors are as far apart as at the start; the record
 says whether they always were ("alike"). Writes OUT/host_collectives.json, which tools/record_measurements.py files. Where there is no MPI, or one of
 its configurations gives nothing, that is said, and the rest stands alone.
@@ -18,7 +18,8 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tools/peers"))
-from compare import Distance, find_peers, processors  # noqa: E402
+from compare import Distance, processors  # noqa: E402
+from mpis import find_peers  # noqa: E402
 
 SIZES = (8, 1024, 16384, 65536, 1 << 20)
 CALLS = ("allreduce", "reduce", "bcast", "allgather", "alltoall", "reduce_scatter", "gather", "scatter", "scan")

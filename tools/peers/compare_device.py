@@ -15,7 +15,7 @@ import shutil
 import statistics
 import sys
 
-from compare import best_way, run
+from mpis import best_way, run
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(TOP / "tools"))

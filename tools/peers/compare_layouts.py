@@ -18,7 +18,8 @@ import statistics
 import sys
 import tempfile
 
-from compare import MPICH, OPEN_MPI, anywhere, best_way, find_folders, processors, run, version_of
+from compare import processors
+from mpis import MPICH, OPEN_MPI, anywhere, best_way, find_folders, run, version_of
 from compare_device import WAYS as DEVICE_WAYS
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent

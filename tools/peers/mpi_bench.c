@@ -1,5 +1,5 @@
-// What `isthmus bench` measures between host buffers, through whatever MPI compiled this: the same loops, the same sizes, the same
-// numbers of repetitions. Rank 0 prints one JSON object; tools/peers/compare.py reads it.
+// What `isthmus bench` measures between host buffers, through whatever MPI compiled this: the same loops (of messages, those of
+// message_loops.h), the same sizes, the same numbers of repetitions. Rank 0 prints one JSON object; tools/peers/compare.py reads it.
 //
 //   mpicc -O2 mpi_bench.c -o mpi_bench -ldl && mpirun -n 2 ./mpi_bench [FROM TO [MOST]]
 //   mpirun -n 2 ./mpi_bench windows
@@ -14,118 +14,43 @@
 // on the same two. Where the ranks really ran is part of what is printed.
 #define _GNU_SOURCE
 #include <mpi.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "device_memory.h"
+#include "message_loops.h"
 
-enum {
-  WINDOW = 64,
-  MOST_FRESH = 1 << 20,
-  LINE = 64,
-  BATCHES = 100,
-  WINDOWS = 1000,
-  SMALL = 8192,
-  MOST = 4 << 20,
-  PAGE = 4096,
-  SIZES = 4,
-  DEVICE_SIZES = 5
-};
-// A row of a slow pair is cut short here, as that of `isthmus bench` is, but never to fewer than FEWEST repetitions.
-static const double longest = 3;
-enum { FEWEST = 10 };
-static const int sizes[SIZES] = {8, 1024, 65536, 1 << 20};
+enum { DEVICE_SIZES = 5 };
 static const int device_sizes[DEVICE_SIZES] = {8, 8192, 65536, 1 << 20, 4 << 20};
-static int rank, ranks;
-static char *input, *output;
 static MPI_Request requests[2 * WINDOW];
-static int rows;
 
-static int ascending(const void* a, const void* b) {
-  const double one = *(const double*)a, other = *(const double*)b;
-  return (one > other) - (one < other);
+static double now(void) { return MPI_Wtime(); }
+
+static void send_one(const void* from, int bytes, int tag) {
+  MPI_Send(from, bytes, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD);
 }
 
-// Each rank's batches, averaged over the ranks, sorted.
-static void print_row(const char* benchmark, int bytes, double* times, int batches) {
-  double sums[WINDOWS];
-  MPI_Reduce(times, sums, batches, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank != 0) return;
-  for (int n = 0; n < batches; ++n) sums[n] *= 1e6 / ranks;
-  qsort(sums, batches, sizeof sums[0], ascending);
-  printf("%s\n {\"benchmark\": \"%s\", \"bytes\": %d, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": %.4f}",
-         rows++ ? "," : "", benchmark, bytes, sums[batches / 2], sums[batches / 10], sums[batches * 9 / 10]);
+static void receive_one(void* into, int bytes, int tag) {
+  MPI_Recv(into, bytes, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-// How many of `batches` can be afforded, of which the one before took that many seconds: as rank 0 says.
-static int affordable(int batches, double took) {
-  int some = took * batches <= longest ? batches : (int)(longest / took);
-  if (some < FEWEST) some = FEWEST;
-  MPI_Bcast(&some, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  return some;
+static void begin_send(const void* from, int bytes, int number) {
+  MPI_Isend(from, bytes, MPI_BYTE, 1 - rank, MESSAGE_TAG, MPI_COMM_WORLD, &requests[number]);
 }
 
-// Of the batches before those that count, the number of the next one: it stays at the first until 10 ms are over, as rank 0 says. That is
-// the warm-up of `isthmus bench`, too.
-static int once_warm(int batch, int first, double begin) {
-  int warm = 1;
-  if (batch != first) return batch;
-  warm = MPI_Wtime() - begin > 0.01;
-  MPI_Bcast(&warm, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  return warm ? batch : batch - 1;
+static void begin_receive(void* into, int bytes, int number) {
+  MPI_Irecv(into, bytes, MPI_BYTE, 1 - rank, MESSAGE_TAG, MPI_COMM_WORLD, &requests[number]);
 }
 
-static void ping_pong(int bytes) {
-  const int each = bytes <= SMALL ? 100 : 10;
-  const double begin = MPI_Wtime();
-  double times[BATCHES];
-  int batches = BATCHES;
-  for (int batch = -2; batch < batches; ++batch) {
-    const double start = MPI_Wtime();
-    for (int n = 0; n < each; ++n) {
-      if (rank == 0) {
-        MPI_Send(input, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
-        MPI_Recv(input, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      } else if (rank == 1) {
-        MPI_Recv(input, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Send(input, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
-      }
-    }
-    if (batch >= 0) times[batch] = (MPI_Wtime() - start) / (2.0 * each);
-    batch = once_warm(batch, -2, begin);
-    if (batch == -1) batches = affordable(BATCHES, MPI_Wtime() - start);
-  }
-  print_row("latency", bytes, times, batches);
+static void finish_all(int count) { MPI_Waitall(count, requests, MPI_STATUSES_IGNORE); }
+
+static void as_rank_0_says(int* value) { MPI_Bcast(value, 1, MPI_INT, 0, MPI_COMM_WORLD); }
+
+static void add_to_rank_0(const double* times, double* sums, int count) {
+  MPI_Reduce(times, sums, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 }
 
-// `both`: each rank sends a window and receives one. `stride`: from one message's bytes to the next one's, which are written before each window;
-// 0: all have the same, which nobody writes.
-static void windows(const char* benchmark, int bytes, int count, int both, size_t stride) {
-  const int first = -count / 10 - 1;
-  const double begin = MPI_Wtime();
-  double times[WINDOWS];
-  int answer = 0;
-  for (int batch = first; batch < count; ++batch) {
-    const double start = MPI_Wtime();
-    int used = 0;
-    for (size_t at = 0; rank == 0 && at < WINDOW * stride; at += LINE) ++input[at];
-    for (int n = 0; n < WINDOW && (both || rank == 1); ++n)
-      MPI_Irecv((both ? output : input) + (size_t)n * stride, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD,
-                &requests[used++]);
-    for (int n = 0; n < WINDOW && (both || rank == 0); ++n)
-      MPI_Isend(input + (size_t)n * stride, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &requests[used++]);
-    MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
-    if (rank == 0)
-      MPI_Recv(&answer, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else
-      MPI_Send(&answer, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
-    if (batch >= 0) times[batch] = (MPI_Wtime() - start) / WINDOW;
-    batch = once_warm(batch, first, begin);
-    if (batch == -1) count = affordable(count, MPI_Wtime() - start);
-  }
-  print_row(benchmark, bytes, times, count);
+static void give_up(const char* why) {
+  fprintf(stderr, "mpi_bench: rank %d of %d: %s\n", rank, ranks, why);
+  MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
 // So many elements in parts for each rank; the first ones take what cannot be divided.
@@ -154,15 +79,15 @@ static void alltoall(int bytes) { MPI_Alltoall(input, bytes, MPI_BYTE, output, b
 // The time of each call, and an untimed barrier after it.
 static void collective(const char* name, void (*call)(int), int bytes) {
   const int each = bytes <= SMALL ? 10 : 1;
-  const double begin = MPI_Wtime();
+  const double begin = now();
   double times[BATCHES];
   MPI_Barrier(MPI_COMM_WORLD);
   for (int batch = -10; batch < BATCHES; ++batch) {
     double took = 0;
     for (int n = 0; n < each; ++n) {
-      const double start = MPI_Wtime();
+      const double start = now();
       call(bytes);
-      took += MPI_Wtime() - start;
+      took += now() - start;
       MPI_Barrier(MPI_COMM_WORLD);
     }
     if (batch >= 0) times[batch] = took / each;
@@ -171,28 +96,11 @@ static void collective(const char* name, void (*call)(int), int bytes) {
   print_row(name, bytes, times, BATCHES);
 }
 
-// Before MPI looks at the machine; launchers tell the rank by a variable of their own.
+// Launchers tell the rank by a variable of their own.
 static void bind_rank(void) {
-  const char *wanted = getenv("PEER_PROCESSORS"), *number = getenv("OMPI_COMM_WORLD_RANK");
-  int processors[2];
+  const char* number = getenv("OMPI_COMM_WORLD_RANK");
   if (!number) number = getenv("PMI_RANK");
-  if (!wanted || !number || sscanf(wanted, "%d,%d", &processors[0], &processors[1]) != 2) return;
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  CPU_SET(processors[atoi(number) != 0], &mask);
-  if (sched_setaffinity(0, sizeof mask, &mask) != 0) perror("mpi_bench: cannot run on a processor of PEER_PROCESSORS");
-}
-
-// The same bytes again and again, as in the messages of the other side; page-aligned.
-static void take_buffers(size_t size) {
-  input = aligned_alloc(PAGE, size);
-  output = aligned_alloc(PAGE, size);
-  if (!input || !output) {
-    fprintf(stderr, "mpi_bench: there is no memory\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
-  for (size_t n = 0; n < size / 4; ++n) ((float*)input)[n] = (float)(n % 65536);
-  memset(output, 1, size);
+  if (number) bind_to(atoi(number));
 }
 
 static int local_rank(void) {
@@ -206,10 +114,7 @@ static void between(const char* from, const char* to, int most) {
   const char* kind = rank == 0 ? from : to;
   input = take_memory(kind, (size_t)most, 1 + rank);
   output = take_memory(kind, (size_t)most, 3);
-  if (ranks != 2 || !input || !output) {
-    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d, or there is no memory\n", ranks);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
+  if (ranks != 2 || !input || !output) give_up("takes 2 ranks, or there is no memory");
   MPI_Sendrecv(input, most, MPI_BYTE, 1 - rank, 3, output, most, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (wrong_bytes(kind, output, (size_t)most, 2 - rank) != 0) {
     fprintf(stderr, "mpi_bench: %s to %s: wrong bytes arrived on rank %d\n", from, to, rank);
@@ -224,16 +129,7 @@ static void between(const char* from, const char* to, int most) {
 }
 
 static void host_only(int windows_only) {
-  if (ranks != 2) {
-    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d\n", ranks);
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
-  take_buffers((size_t)WINDOW * MOST_FRESH);
-  for (int n = 0; n < SIZES && !windows_only; ++n) ping_pong(sizes[n]);
-  windows("rate", 8, WINDOWS, 0, 0);
-  for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20, 0, 0);
-  for (int bytes = PAGE; bytes <= MOST_FRESH; bytes *= 2)
-    windows("bandwidth fresh", bytes, bytes <= SMALL ? 100 : 20, 0, (size_t)bytes);
+  prove_and_take_windows(windows_only);
   for (int n = 0; n < SIZES && !windows_only; ++n) {
     collective("allreduce", allreduce, sizes[n]);
     collective("bcast", bcast, sizes[n]);
