@@ -111,7 +111,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
     receive.received_tag = envelope.tag;
     receive.bytes = Bytes{payload.size()};
     from.traffic.received_by(Way::slot).add(receive.bytes);
-    copy_any(receive.buffer, payload.data(), payload.size());
+    slots->copy_out(receive.buffer, payload);
     if (slots->pop<shared()>()) from.link->ring();
     return true;
   };
@@ -220,7 +220,7 @@ bool Engine::take_plain(PeerState& from, PairSlotReader& slots) {
     if (receive == nullptr || !order_.take_turn(rank, envelope.sequence)) return 0;
     matcher_.drop_first(1);
     plain.finish(*receive, envelope.tag, payload.size());
-    copy_any(receive->buffer, payload.data(), payload.size());
+    slots.copy_out(receive->buffer, payload);
     counted.add(Bytes{payload.size()});
     if (slots.pop<false>()) from.link->ring();
     return 1;
@@ -279,7 +279,7 @@ bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
              is_plain(operation, envelope, payload.size()) && ends_quietly(operation)) [[likely]] {
     note(operation, from.rank, envelope, IST_CARRIER_SLOT);
     from.traffic.received_by(Way::slot).add(Bytes{payload.size()});
-    copy_any(operation.piece.address(), payload.data(), payload.size());
+    slots.copy_out(operation.piece.address(), payload);
     operation.become<state::Done>();
   } else {
     deliver_to(wire & 0xfffff, *from.path, {from.rank, envelope, payload, false, 0});

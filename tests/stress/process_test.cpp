@@ -111,6 +111,49 @@ TEST(QueueStress, WhatGoesPastTheCachesIsThereWhenItIsShown) {
   EXPECT_EQ(status_of(writer), 0);
 }
 
+// Long messages, both of whose copies are one instruction: what it loads was shown before, and what it has read may be written over, not sooner.
+TEST(QueueStress, WhatGoesByStringsIsThereWhenItIsShownAndUntilItIsRead) {
+  const PairSlotShape shape = pair_slot_shape(4, kUsualEager);
+  auto memory = SharedMemory::create("isthmus-test-slots", Bytes{4096 + shape.in_memory() * sizeof(PairSlot)});
+  ASSERT_TRUE(memory.ok());
+  auto* const consumed = new (memory->data()) std::atomic<std::uint64_t>{0};
+  auto* const slots = reinterpret_cast<PairSlot*>(memory->data() + 4096);
+  const std::uint64_t count = scaled(20000);
+  const std::uint64_t seed = fresh_seed();
+  const std::uint64_t most = shape.longest / 8;
+  const auto words_of = [=](std::uint64_t number) { return most - mix(seed + number) % (most / 2); };
+  const pid_t writer = start([&]() -> std::string {
+    HandingCopy::force(CopyPace::Way::string);
+    PairSlotWriter out{slots, consumed, shape};
+    std::vector<std::uint64_t> words(most);
+    for (std::uint64_t number = 0; number < count; ++number) {
+      const std::uint64_t length = words_of(number);
+      for (std::uint64_t at = 0; at < length; ++at) words[at] = number << 16 | at;
+      while (!out.post(numbered(static_cast<std::uint32_t>(number)), std::as_bytes(std::span{words}).first(8 * length)))
+        ::sched_yield();
+    }
+    return {};
+  });
+  TakingCopy::force(TakingCopy::Way::string);
+  PairSlotReader in{slots, consumed, shape};
+  std::uint64_t wrong = 0;
+  for (std::uint64_t number = 0; number < count; ++number) {
+    const PairSlot* slot = in.front();
+    for (std::uint64_t looks = 0; slot == nullptr; slot = in.front())
+      if (++looks % 1024 == 0) ::sched_yield();
+    const auto payload = in.payload(*slot);
+    ASSERT_EQ(8 * words_of(number), payload.size()) << "message " << number;
+    std::vector<std::uint64_t> words(words_of(number), ~std::uint64_t{0});
+    in.copy_out(std::as_writable_bytes(std::span{words}).data(), payload);
+    in.pop();
+    for (std::uint64_t at = 0; at < words.size(); ++at)
+      if (words[at] != (number << 16 | at)) ++wrong;
+  }
+  TakingCopy::force(std::nullopt);
+  EXPECT_EQ(0U, wrong) << "words that were not there yet, or written over";
+  EXPECT_EQ(status_of(writer), 0);
+}
+
 // Everybody sends to everybody: the sleeper waits for arrivals, for room and for cells at once.
 TEST(SleepStress, ThreeTimesMoreProcessesThanProcessorsLoseNoWakeUp) {
   const int ranks = std::min(3 * static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)), 12);

@@ -175,5 +175,34 @@ TEST(HandingCopy, EveryByteArrivesWhileWaysAreTried) {
     }
 }
 
+// Each way, and whichever is quickest, from any place to any other; nothing beside it is touched.
+TEST(TakingCopy, CopiesEveryByteWhicheverWayItGoes) {
+  using Forced = std::optional<TakingCopy::Way>;
+  std::mt19937_64 random{std::random_device{}()};
+  constexpr std::size_t kMargin = 64;
+  for (const Forced way : {Forced{}, Forced{TakingCopy::Way::lines}, Forced{TakingCopy::Way::string}}) {
+    TakingCopy::force(way);
+    TakingCopy copier;
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, TakingCopy::kLeast - 1, TakingCopy::kLeast,
+                                   TakingCopy::kLeast + 1, std::size_t{49153}, std::size_t{65535}, std::size_t{65536}})
+      for (int i = 0; i < 100; ++i) {
+        std::vector<std::byte> from(size + 2 * kMargin);
+        for (std::byte& byte : from) byte = static_cast<std::byte>(random());
+        std::vector<std::byte> to(from.size(), std::byte{0x5a});
+        const std::size_t at = random() % kMargin;
+        const std::size_t there = random() % kMargin;
+        copier.copy(to.data() + there, from.data() + at, size);
+        ASSERT_TRUE(std::equal(to.begin() + static_cast<std::ptrdiff_t>(there),
+                               to.begin() + static_cast<std::ptrdiff_t>(there + size),
+                               from.begin() + static_cast<std::ptrdiff_t>(at)))
+            << size;
+        const auto untouched = [](std::byte byte) { return byte == std::byte{0x5a}; };
+        ASSERT_TRUE(std::all_of(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(there), untouched)) << size;
+        ASSERT_TRUE(std::all_of(to.begin() + static_cast<std::ptrdiff_t>(there + size), to.end(), untouched)) << size;
+      }
+  }
+  TakingCopy::force(std::nullopt);
+}
+
 }  // namespace
 }  // namespace ist

@@ -92,9 +92,22 @@ void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size) {
 
 // The stores of one such instruction may be seen in any order, but before whatever this thread stores next, such as the word that shows these bytes: needs
 // no fence (Intel's manual, volume 3, on fast strings: a word of its own, written behind them; AMD's, volume 2, on ordinary stores).
+// Its loads are ordered as others are: behind the one of the word that showed the bytes, before the store that gives their place back.
 void copy_by_string(std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+#else
+  std::memcpy(to, from, size);
+#endif
+}
+
+void TakingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t size) {
+#if defined(__x86_64__)
+  if (forced_.value_or(pace_.way()) == Way::string)
+    copy_by_string(to, from, size);
+  else
+    copy_across(to, from, size);
+  pace_.did(size, ticks);
 #else
   std::memcpy(to, from, size);
 #endif

@@ -87,7 +87,7 @@ class PairSlotWriter {
   }
   // The two halves of post(), between which the caller writes the envelope into the slot. Null: as false.
   PairSlot* begin(std::size_t size) {
-    return size <= longest_ && has_room(blocks_for(size)) ? &slots_[place_of(position_)] : nullptr;
+    return size <= longest_ && has_room(blocks_taken(size)) ? &slots_[place_of(position_)] : nullptr;
   }
   // `in_pieces`: one whose reader may be waiting for it, and for nothing else.
   void finish(PairSlot& slot, const std::byte* payload, std::size_t size, bool in_pieces = false) {
@@ -96,7 +96,7 @@ class PairSlotWriter {
     } else {
       const std::size_t shown = in_pieces && size > kPieceShown ? show_pieces(slot, payload, size) : 0;
       handing_.copy(block_at(written_) + shown, payload + shown, size - shown);
-      written_ += static_cast<std::uint32_t>(blocks_for(size));
+      written_ += static_cast<std::uint32_t>(blocks_taken(size));
     }
     show(slot, turn_at(position_, size));
     shares_ = PairSlot::kShares;
@@ -303,11 +303,18 @@ class PairSlotReader {
     return payload<false>(slot);
   }
 
+  // All bytes of a message of front().
+  void copy_out(std::byte* to, std::span<const std::byte> payload) {
+    if (is_few(payload.size())) [[likely]]
+      copy_few(to, payload.data(), payload.size());
+    else if (!payload.empty())
+      taking_.copy(to, payload.data(), payload.size());
+  }
   // Done with front(). True if the writer was told, and may have to be woken.
   template <bool is_shared>
   bool pop() {
     if (is_shared) return pop_shares(1);
-    read_ += static_cast<std::uint32_t>(blocks_for(length()));
+    read_ += static_cast<std::uint32_t>(blocks_taken(length()));
     ++position_;
     return report();
   }
@@ -337,7 +344,7 @@ class PairSlotReader {
     __builtin_prefetch(&slots_[(position_ + 2) & mask_]);
     if (!is_turn(turn, position_ + 1) || (turn & kSharedBit) != 0) return;
     const std::uint64_t blocks = blocks_for(std::min<std::size_t>(turn & (kSharedBit - 1), longest_));
-    const std::byte* const first = block_at(read_ + static_cast<std::uint32_t>(blocks_for(length())));
+    const std::byte* const first = block_at(read_ + static_cast<std::uint32_t>(blocks_taken(length())));
     for (std::size_t line = 0; line < std::min<std::size_t>(blocks, kLines); ++line)
       __builtin_prefetch(first + line * kBlock);
   }
@@ -382,6 +389,7 @@ class PairSlotReader {
   std::uint32_t taken_ = 0;  // of that line, while it is shared
   std::uint32_t read_ = 0;   // blocks
   PairConsumed told_;
+  TakingCopy taking_;
 };
 
 }  // namespace ist

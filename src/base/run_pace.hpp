@@ -1,0 +1,111 @@
+// Which of two ways of doing something again and again is quicker, by how long runs of it take from end to end: what the way does to others, who have to
+// go on before this side can, is in that, where it is not in the time of the thing itself.
+//
+// Who calls this : memory/host/handing_copy.hpp, of messages that are copied out of slots. Of copies one by one: base/pace.hpp; of messages that go
+//                  round a ring: base/lap_pace.hpp.
+// Threads        : its owner's.
+// Ownership      : values.
+// Errors         : none.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace ist {
+
+// The way that is 0, until the other one is quicker.
+template <class WayOf>
+class RunPace {
+ public:
+  using Way = WayOf;
+  // The clock is looked at after every so manieth, and so many looks are a run; behind a change of way the first ones do not count, whose lines the other
+  // way has left.
+  static constexpr std::uint32_t kLookAfter = 4;
+  static constexpr std::uint32_t kRun = 8;
+  static constexpr std::uint32_t kSettling = 2;
+  // So many runs go the one way until the other one is tried for one; each time twice as many.
+  static constexpr std::uint32_t kFirstPause = 4;
+  static constexpr std::uint32_t kLongestPause = 256;
+  static constexpr double kQuicker = 0.97;  // than the way that is gone, to be gone in its place
+  static constexpr double kTurned = 1.25;   // times as slow as the other one was: that is gone at once
+  static constexpr double kHopeless = 1.5;  // times as slow, after two looks: a trial is over
+  static constexpr double kElsewhere = 8;   // times as long as usual: something else was done in between
+
+  Way way() const { return static_cast<Way>(way_); }
+  // That way, of so many bytes. clock: what time it is, in whatever unit.
+  template <class Clock>
+  void did(std::size_t bytes, const Clock& clock) {
+    bytes_ += static_cast<double>(bytes);
+    if (++done_ % kLookAfter == 0) look(clock());
+  }
+
+ private:
+  void look(std::uint64_t now) {
+    const auto took = static_cast<double>(now - last_);
+    const double bytes = bytes_;
+    const bool first = last_ == 0;
+    last_ = now;
+    bytes_ = 0;
+    const double usual = known_[best_];
+    if (first || (usual != 0 && took > kElsewhere * usual * bytes)) return begin_run();
+    if (trying_ && took > kHopeless * usual * bytes && ++hopeless_ >= 2) return end_trial(took / bytes);
+    if (settling_ > 0) {
+      --settling_;
+      return;
+    }
+    run_took_ += took;
+    run_bytes_ += bytes;
+    if (++looks_ == kRun) end_run(run_took_ / run_bytes_);
+  }
+  void begin_run() {
+    looks_ = 0;
+    run_took_ = run_bytes_ = 0;
+  }
+  void go(std::uint32_t way) {
+    if (way != way_) settling_ = kSettling;
+    way_ = way;
+    hopeless_ = 0;
+    begin_run();
+  }
+  void end_run(double pace) {
+    if (trying_) return end_trial(pace);
+    double& known = known_[best_];
+    known = known == 0 || pace > kTurned * known ? pace : known + (pace - known) / 4;
+    const double other = known_[1 - best_];
+    if (other != 0 && known > kTurned * other) return choose(1 - best_);
+    begin_run();
+    if (++since_ < pause_) return;
+    trying_ = true;
+    go(1 - best_);
+  }
+  void end_trial(double pace) {
+    trying_ = false;
+    known_[way_] = pace;
+    if (pace < kQuicker * known_[best_]) return choose(way_);
+    pause_ = std::min(2 * pause_, kLongestPause);
+    since_ = 0;
+    go(best_);
+  }
+  void choose(std::uint32_t way) {
+    best_ = way;
+    pause_ = kFirstPause;
+    since_ = 0;
+    go(way);
+  }
+
+  std::uint32_t best_ = 0;
+  std::uint32_t way_ = 0;  // another one than the best only while it is tried
+  bool trying_ = false;
+  std::array<double, 2> known_{};  // time per byte; 0: not known
+  std::uint32_t since_ = 0;        // the last trial, in runs
+  std::uint32_t pause_ = kFirstPause;
+  std::uint32_t done_ = 0;
+  double bytes_ = 0;  // since the last look
+  std::uint64_t last_ = 0;
+  std::uint32_t settling_ = 0, looks_ = 0, hopeless_ = 0;
+  double run_took_ = 0, run_bytes_ = 0;
+};
+
+}  // namespace ist

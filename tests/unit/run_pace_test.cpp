@@ -1,0 +1,106 @@
+// Which of two ways is quicker, found out by runs, on machines that are invented: a clock that goes on as they say.
+#include "base/run_pace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+
+namespace ist::test {
+namespace {
+
+enum class Way : std::uint8_t { lines, string };
+
+// Ticks that message i takes so, of which `before` have gone that way without the other one between.
+using Machine = std::function<double(Way way, int i, int before)>;
+
+struct Went {
+  int by_string = 0;  // of the second half
+  double took = 0;    // all of them
+};
+Went send(RunPace<Way>& pace, const Machine& machine, int messages) {
+  Went went;
+  static double now = 1e6;
+  int before = 0;
+  Way last = Way::lines;
+  for (int i = 0; i < messages; ++i) {
+    const Way way = pace.way();
+    before = way == last ? before + 1 : 0;
+    last = way;
+    const double took = machine(way, i, before);
+    went.took += took;
+    now += took;
+    went.by_string += 2 * i >= messages && way == Way::string ? 1 : 0;
+    pace.did(32768, [] { return static_cast<std::uint64_t>(now); });
+  }
+  return went;
+}
+
+double plain(Way way, double lines, double string) { return way == Way::lines ? lines : string; }
+
+TEST(RunPace, goes_the_quicker_way_nearly_always) {
+  RunPace<Way> pace;
+  EXPECT_GT(send(
+                pace, [](Way way, int, int) { return plain(way, 1000, 800); }, 20000)
+                .by_string,
+            9700);
+  RunPace<Way> other;
+  EXPECT_LT(send(
+                other, [](Way way, int, int) { return plain(way, 1000, 1200); }, 20000)
+                .by_string,
+            100);
+}
+
+TEST(RunPace, does_not_change_for_less_than_is_seen) {
+  RunPace<Way> pace;
+  EXPECT_LT(send(
+                pace, [](Way way, int, int) { return plain(way, 1000, 985); }, 20000)
+                .by_string,
+            100);
+}
+
+// What the one way leaves makes the first of the other slow: these do not count.
+TEST(RunPace, lets_a_way_settle) {
+  RunPace<Way> pace;
+  const auto settles = [](Way way, int, int before) { return plain(way, 1000, 800) * (before < 8 ? 1.4 : 1); };
+  EXPECT_GT(send(pace, settles, 20000).by_string, 9700);
+}
+
+// A way that is hopeless is left before a run of it is over, and costs little.
+TEST(RunPace, pays_little_for_trials_of_a_way_that_is_much_slower) {
+  RunPace<Way> pace;
+  const Went went = send(
+      pace, [](Way way, int, int) { return plain(way, 1000, 3000); }, 100000);
+  EXPECT_LT(went.took, 1.01 * 1000 * 100000);
+}
+
+TEST(RunPace, leaves_a_way_that_becomes_slow_at_once_and_comes_back_to_it) {
+  RunPace<Way> pace;
+  const auto quick = [](Way way, int, int) { return plain(way, 1000, 800); };
+  send(pace, quick, 5000);
+  EXPECT_EQ(pace.way(), Way::string);
+  const auto slow = [](Way way, int, int) { return plain(way, 1000, 3000); };
+  const Went lost = send(pace, slow, 5000);
+  EXPECT_LT(lost.took, 1.06 * 1000 * 5000);
+  EXPECT_EQ(lost.by_string, std::min(lost.by_string, 100));
+  EXPECT_GT(send(pace, quick, 30000).by_string, 14000);
+}
+
+// What is done between windows is not told from a slow message: it does not count.
+TEST(RunPace, does_not_count_what_else_a_program_does) {
+  RunPace<Way> pace;
+  const auto with_pauses = [](Way way, int i, int) { return plain(way, 1000, 800) + (i % 64 == 63 ? 100000 : 0); };
+  EXPECT_GT(send(pace, with_pauses, 20000).by_string, 9000);
+}
+
+// Messages of programs that come one by one take as long either way: nothing is lost by whichever is gone.
+TEST(RunPace, stays_sound_where_the_pace_of_messages_changes) {
+  RunPace<Way> pace;
+  const auto changes = [](Way way, int i, int) { return plain(way, 1000, 800) * (i / 1000 % 2 == 0 ? 1 : 4); };
+  const Went went = send(pace, changes, 40000);
+  EXPECT_LT(went.took, 1.05 * 800 * 2.5 * 40000);
+}
+
+}  // namespace
+}  // namespace ist::test
