@@ -14,7 +14,7 @@ struct TypeCase {
   ist_type type;
   const char* name;
   std::size_t size;
-  enum { integer, floating, complex, located } family;
+  enum { integer, floating, complex, located, bits } family;
   std::function<void(int value, int second, unsigned char* to)> write;
   std::function<std::pair<int, int>(const unsigned char* from)> read;
 };
@@ -40,6 +40,12 @@ TypeCase plain(ist_type type, const char* name) {
           [](const unsigned char* from) {
             return std::pair{static_cast<int>(get<T>(from)), 0};
           }};
+}
+// Of which there are bits alone.
+inline TypeCase byte() {
+  TypeCase made = plain<std::uint8_t>(IST_BYTE, "byte");
+  made.family = TypeCase::bits;
+  return made;
 }
 template <class T>
 TypeCase complex_of(ist_type type, const char* name) {
@@ -102,7 +108,8 @@ inline TypeCase sixteen_bits(ist_type type, const char* name, int bias, int frac
 }
 
 inline std::vector<TypeCase> types() {
-  return {plain<char>(IST_CHAR, "char"),
+  return {byte(),
+          plain<char>(IST_CHAR, "char"),
           plain<std::int8_t>(IST_INT8, "int8"),
           plain<std::uint8_t>(IST_UINT8, "uint8"),
           plain<std::int16_t>(IST_INT16, "int16"),
@@ -175,9 +182,9 @@ inline std::vector<OperationCase> operations() {
       {IST_LAND, "logical and", {TypeCase::integer}, first([](int a, int b) { return a != 0 && b != 0 ? 1 : 0; })},
       {IST_LOR, "logical or", {TypeCase::integer}, first([](int a, int b) { return a != 0 || b != 0 ? 1 : 0; })},
       {IST_LXOR, "logical xor", {TypeCase::integer}, first([](int a, int b) { return (a != 0) != (b != 0) ? 1 : 0; })},
-      {IST_BAND, "bitwise and", {TypeCase::integer}, first([](int a, int b) { return a & b; })},
-      {IST_BOR, "bitwise or", {TypeCase::integer}, first([](int a, int b) { return a | b; })},
-      {IST_BXOR, "bitwise xor", {TypeCase::integer}, first([](int a, int b) { return a ^ b; })},
+      {IST_BAND, "bitwise and", {TypeCase::integer, TypeCase::bits}, first([](int a, int b) { return a & b; })},
+      {IST_BOR, "bitwise or", {TypeCase::integer, TypeCase::bits}, first([](int a, int b) { return a | b; })},
+      {IST_BXOR, "bitwise xor", {TypeCase::integer, TypeCase::bits}, first([](int a, int b) { return a ^ b; })},
   };
 }
 

@@ -71,8 +71,10 @@ TEST(Reductions, LongVectorsOfEveryTypeAreCombinedWhereTheyLive) {
   KindDraw kinds{12};
   const auto all = operations();
   for (const TypeCase& type : types()) {
-    // The sum, and of pairs the least; of two of them, since each operation is a kernel that is compiled, the greatest, too.
-    std::vector<OperationCase> some{type.family == TypeCase::located ? all[4] : all[0]};
+    // The sum, of pairs the least, and of bytes what all have; of two of these, since each operation is a kernel that is compiled, the greatest, too.
+    std::vector<OperationCase> some{type.family == TypeCase::located ? all[4]
+                                    : type.family == TypeCase::bits  ? all[9]
+                                                                     : all[0]};
     if (type.type == IST_FLOAT_INT || type.type == IST_INT64_INT64) some.push_back(all[5]);
     for (const OperationCase& operation : some) {
       check_operation(operation, type, 300007 / type.size, kinds);

@@ -1,5 +1,5 @@
 // Eight threads of a rank in the midst of different calls: collective ones, operations of the user's, messages set aside, synchronous ones,
-// communicators in the making, persistent requests, and waits for some of many. Run on 2 and 3 ranks, and with the thread sanitizer.
+// communicators in the making, persistent requests, calls with parts, and waits for some of many. Run on 2 and 3 ranks, and with the thread sanitizer.
 #include <isthmus/collective.h>
 
 #include <array>
@@ -38,7 +38,7 @@ class Mixture {
     make();
     for (int round = 0; round < kRounds && !testing::Test::HasFatalFailure(); ++round) {
       round_ = round;
-      for (int step = 0; step < 7; ++step) switch ((thread_ + step) % 7) {
+      for (int step = 0; step < 8; ++step) switch ((thread_ + step) % 8) {
           case 0:
             reduce();
             break;
@@ -57,6 +57,9 @@ class Mixture {
           case 5:
             replace();
             break;
+          case 6:
+            collect_parts();
+            break;
           default:
             take_some(round % 2 == 0);
         }
@@ -70,7 +73,7 @@ class Mixture {
   static int left() { return (rank() + size() - 1) % size(); }
   // Of a rank, for what and in which round: two seeds agree nowhere.
   std::uint64_t seed(int of, int what) const {
-    return static_cast<std::uint64_t>(((of * kThreads + thread_) * kRounds + round_) * 8 + what);
+    return static_cast<std::uint64_t>(((of * kThreads + thread_) * kRounds + round_) * 16 + what);
   }
   Words numbers(int of, int what, std::size_t count) const {
     const auto bytes = random_bytes(count * 8, seed(of, what));
@@ -155,6 +158,77 @@ class Mixture {
     ASSERT_EQ(given[at(rank())], found) << where("reduce_scatter_block");
   }
 
+  // Parts of several lengths, all calls under way at once; they are over one by one, or as many as there are.
+  void collect_parts() {
+    const std::size_t ranks = at(size());
+    const int root = round_ % size();
+    std::vector<std::int64_t> counts, displs, mine(ranks, static_cast<std::int64_t>(part(rank()))), apart;
+    std::size_t before = 0;
+    Words sum(part(0));
+    Words all;
+    for (int r = 0; r < size(); ++r) {
+      counts.push_back(static_cast<std::int64_t>(part(r)));
+      displs.push_back(static_cast<std::int64_t>(before));
+      apart.push_back(static_cast<std::int64_t>(part(rank()) * at(r)));
+      before += part(r);
+      const Words theirs = numbers(r, 8, part(r));
+      all.insert(all.end(), theirs.begin(), theirs.end());
+      const Words first = numbers(r, 9, part(0));
+      for (std::size_t i = 0; r < rank() && i < part(0); ++i) sum[i] += first[i];
+    }
+    const Words given = numbers(rank(), 8, part(rank()));
+    const Words first = numbers(rank(), 9, part(0));
+    const Words out = numbers(rank(), 10, part(rank()) * ranks);
+    Words gathered(before, kPoison), together(before, kPoison), scattered(part(rank()), kPoison), exchanged(before, kPoison),
+        up_to(part(0), kPoison);
+    std::array<ist_request, 5> calls{};
+    ASSERT_EQ(IST_OK, ist_igatherv(ist_host(given.data()), counts[at(rank())], ist_host(gathered.data()), counts.data(),
+                                   displs.data(), IST_UINT64, root, comm_, &calls[0]))
+        << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_iscatterv(ist_host(all.data()), counts.data(), displs.data(), ist_host(scattered.data()),
+                                    counts[at(rank())], IST_UINT64, root, comm_, &calls[1]))
+        << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_iallgatherv(ist_host(given.data()), counts[at(rank())], ist_host(together.data()), counts.data(),
+                                      displs.data(), IST_UINT64, comm_, &calls[2]))
+        << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_ialltoallv(ist_host(out.data()), mine.data(), apart.data(), ist_host(exchanged.data()),
+                                     counts.data(), displs.data(), IST_UINT64, comm_, &calls[3]))
+        << ist_error_text();
+    ASSERT_EQ(IST_OK,
+              ist_iexscan(ist_host(first.data()), ist_host(up_to.data()), counts[0], IST_UINT64, IST_SUM, comm_, &calls[4]))
+        << ist_error_text();
+    finish(calls);
+    ASSERT_EQ(rank() == root ? all : Words(before, kPoison), gathered) << where("igatherv");
+    ASSERT_EQ(given, scattered) << where("iscatterv");
+    ASSERT_EQ(all, together) << where("iallgatherv");
+    for (int r = 0; r < size(); ++r) {
+      const Words theirs = numbers(r, 10, part(r) * ranks);
+      ASSERT_EQ(0, std::memcmp(&theirs[part(r) * at(rank())], &exchanged[at(static_cast<int>(displs[at(r)]))], part(r) * 8))
+          << where("ialltoallv");
+    }
+    ASSERT_EQ(rank() == 0 ? Words(part(0), kPoison) : sum, up_to) << where("iexscan");
+  }
+  // Of that rank: never as long as another one's.
+  std::size_t part(int of) const { return count() / 2 + 1 + 3 * at(of); }
+  void finish(std::array<ist_request, 5>& calls) {
+    constexpr int kCalls = 5;
+    for (int index = 0, completed = 0; index != IST_UNDEFINED;) {
+      if (round_ % 2 == 0) {
+        ASSERT_EQ(IST_OK, ist_testany(kCalls, calls.data(), &index, &completed, IST_STATUS_IGNORE)) << ist_error_text();
+        if (completed == 0) {
+          index = 0;
+          std::this_thread::yield();
+        }
+        continue;
+      }
+      std::array<int, kCalls> indices{};
+      ASSERT_EQ(IST_OK, ist_waitsome(kCalls, calls.data(), &completed, indices.data(), IST_STATUSES_IGNORE))
+          << ist_error_text();
+      if (completed == IST_UNDEFINED) index = IST_UNDEFINED;
+    }
+    for (const ist_request call : calls) ASSERT_EQ(IST_REQUEST_NULL, call) << where("calls with parts");
+  }
+
   // In a grid of the listed ranks, which is made and freed meanwhile.
   void replace() {
     std::vector<int> everybody(at(size()));
@@ -194,6 +268,8 @@ class Mixture {
     ASSERT_EQ(IST_OK, ist_isend(ist_host(mine.data()), number, IST_UINT64, right(), 5, comm_, &send)) << ist_error_text();
     ist_message message = IST_MESSAGE_NULL;
     ist_status status{};
+    for (int there = 0; round_ % 4 == 3 && there == 0; std::this_thread::yield())
+      ASSERT_EQ(IST_OK, ist_iprobe(left(), 5, comm_, &there, &status)) << ist_error_text();
     if (waits) {
       ASSERT_EQ(IST_OK, ist_mprobe(left(), 5, comm_, &message, &status)) << ist_error_text();
     } else {
@@ -201,7 +277,13 @@ class Mixture {
         ASSERT_EQ(IST_OK, ist_improbe(IST_ANY_SOURCE, IST_ANY_TAG, comm_, &there, &message, &status)) << ist_error_text();
     }
     ASSERT_EQ(number * 8, status.bytes) << where("probe");
-    ASSERT_EQ(IST_OK, ist_mrecv(ist_host(found.data()), number, IST_UINT64, &message, &status)) << ist_error_text();
+    if (waits) {
+      ASSERT_EQ(IST_OK, ist_mrecv(ist_host(found.data()), number, IST_UINT64, &message, &status)) << ist_error_text();
+    } else {
+      ist_request receive = IST_REQUEST_NULL;
+      ASSERT_EQ(IST_OK, ist_imrecv(ist_host(found.data()), number, IST_UINT64, &message, &receive)) << ist_error_text();
+      ASSERT_EQ(IST_OK, ist_wait(&receive, &status)) << ist_error_text();
+    }
     ASSERT_EQ(IST_OK, ist_wait(&send, IST_STATUS_IGNORE)) << ist_error_text();
     ASSERT_EQ(left(), status.source) << where("mrecv");
     ASSERT_EQ(numbers(left(), 2, count()), found) << where("mrecv");
