@@ -27,7 +27,7 @@ constexpr int kRounds = 12;  // of each half, both of which have to agree
 constexpr std::chrono::milliseconds kLongest{300};
 
 // What the first one says comes next. No bytes: it is over, and so much was found; 0: nothing.
-struct Order {
+struct SlotsOrder {
   std::uint64_t bytes = 0;
   std::uint64_t rounds = 0;
   std::uint64_t both_ways = 0;  // rows go from the other one, too
@@ -49,13 +49,13 @@ class SlotsTrial {
     return end(told && code_ == IST_OK && up_to ? *up_to : 0);
   }
   double end(std::uint64_t up_to) {
-    Order order{.up_to = up_to};
+    SlotsOrder order{.up_to = up_to};
     tell(order);
     return code_ == IST_OK ? static_cast<double>(up_to) : 0;
   }
   double follow() {
     for (;;) {
-      Order order;
+      SlotsOrder order;
       call([&] { return ist_recv(ist_host(&order), sizeof order, IST_BYTE, other_, kTag, comm_, IST_STATUS_IGNORE); });
       if (code_ != IST_OK || order.bytes == 0) return static_cast<double>(order.up_to);
       for (std::uint64_t round = 0; round < order.rounds; ++round)
@@ -80,7 +80,7 @@ class SlotsTrial {
     const auto [alone, row] = run({.bytes = bytes, .rounds = kRounds});
     return code_ == IST_OK ? std::sqrt(median(alone[1]) / median(alone[0]) * median(row[1]) / median(row[0])) : 1;
   }
-  std::array<Seconds, 2> run(Order order) {
+  std::array<Seconds, 2> run(SlotsOrder order) {
     Seconds alone;
     Seconds row;
     tell(order);
@@ -104,7 +104,7 @@ class SlotsTrial {
     return *middle;
   }
 
-  void tell(Order& order) {
+  void tell(SlotsOrder& order) {
     call([&] { return ist_send(ist_host(&order), sizeof order, IST_BYTE, other_, kTag, comm_); });
   }
   void send(std::size_t bytes, bool announced) {
