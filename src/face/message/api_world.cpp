@@ -20,7 +20,7 @@ int create_by_launcher(const char* call, const char* settings, ist_world* world)
   if (!created.ok()) return report(in_call(call, created.status()));
   auto handle = add_world(std::move(*created));
   if (!handle.ok()) return report(in_call(call, handle.status()));
-  try_slots(*handle);
+  if (const Status tried = try_slots(*handle); !tried.ok()) return report(in_call(call, tried));
   *world = *handle;
   return IST_OK;
 }

@@ -34,7 +34,7 @@ Status create_with(const ist_boot_functions& functions, const char* settings, is
   IST_TRY(status);
   auto handle = add_world(std::move(*made));
   if (!handle.ok()) return handle.status();
-  try_slots(*handle);
+  IST_TRY(try_slots(*handle));
   *world = *handle;
   return {};
 }

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <exception>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
-#include <vector>
 
 #include "base/log.hpp"
 #include "collective/learned_copies.hpp"
@@ -21,9 +23,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kTag = 1;  // nobody else sends between these two yet
 constexpr int kInARow = 16;
-constexpr int kWarmRounds =
-    10;                      // in which either way of one copy or two is tried as often as it is at first (copy_choice.hpp)
-constexpr int kRounds = 12;  // of each half, both of which have to agree
+constexpr std::size_t kRoom = kInARow * kPairPayload;
+// In which either way of one copy or two is tried as often as it is at first (copy_choice.hpp); and of each half, both of which have to agree.
+constexpr int kWarmRounds = 10;
+constexpr int kRounds = 12;
 constexpr std::chrono::milliseconds kLongest{300};
 
 // What the first one says comes next. No bytes: it is over, and so much was found; 0: nothing.
@@ -36,24 +39,31 @@ struct SlotsOrder {
 
 class SlotsTrial {
  public:
-  SlotsTrial(ist_comm comm, int other) : comm_(comm), other_(other), out_(kInARow * kPairPayload), in_(out_.size()) {}
+  SlotsTrial(ist_comm comm, int other)
+      : comm_(comm),
+        other_(other),
+        out_(new (std::nothrow) std::byte[kRoom]()),
+        in_(new (std::nothrow) std::byte[kRoom]()) {}
   // Up to which size slots are no slower. 0: that could not be told. On the rank that leads, of sizes from there on.
-  double lead(std::size_t from) {
-    const auto start = Clock::now();
-    bool told = true;
-    const auto announcing_is_quicker = [&](std::size_t bytes) {
-      told = told && code_ == IST_OK && Clock::now() - start < kLongest;
-      return !told || compare(bytes);
-    };
+  double lead(std::size_t from, bool may) {
+    int other_may = 0;
+    call([&] { return ist_recv(ist_host(&other_may), 1, IST_INT, other_, kTag, comm_, IST_STATUS_IGNORE); });
+    if (!may || other_may == 0 || !out_ || !in_) return end(0);
+    until_ = Clock::now() + kLongest;
+    const auto announcing_is_quicker = [&](std::size_t bytes) { return compare(bytes) || !goes_on(); };
     const auto up_to = last_in_slots(from, kPairPayload, announcing_is_quicker);
-    return end(told && code_ == IST_OK && up_to ? *up_to : 0);
+    return end(goes_on() && up_to ? *up_to : 0);
   }
   double end(std::uint64_t up_to) {
     SlotsOrder order{.up_to = up_to};
     tell(order);
     return code_ == IST_OK ? static_cast<double>(up_to) : 0;
   }
+  // IST_OK: none, or that the other one is gone, which whatever is called next tells.
+  int failure() const { return code_ == IST_ERR_PEER_DEAD || code_ == IST_ERR_PEER_LEFT ? IST_OK : code_; }
   double follow() {
+    const int may = out_ && in_ ? 1 : 0;
+    call([&] { return ist_send(ist_host(&may), 1, IST_INT, other_, kTag, comm_); });
     for (;;) {
       SlotsOrder order;
       call([&] { return ist_recv(ist_host(&order), sizeof order, IST_BYTE, other_, kTag, comm_, IST_STATUS_IGNORE); });
@@ -69,7 +79,7 @@ class SlotsTrial {
   }
 
  private:
-  using Seconds = std::array<std::vector<double>, 2>;  // in slots, announced
+  using Seconds = std::array<std::array<double, kRounds>, 2>;  // in slots, announced; of the last rounds
 
   bool compare(std::size_t bytes) {
     run({.bytes = bytes, .rounds = kWarmRounds, .both_ways = 1});
@@ -78,30 +88,37 @@ class SlotsTrial {
   // Of the times when messages are announced to those when they go in slots: the mean of both shapes.
   double ratio(std::size_t bytes) {
     const auto [alone, row] = run({.bytes = bytes, .rounds = kRounds});
-    return code_ == IST_OK ? std::sqrt(median(alone[1]) / median(alone[0]) * median(row[1]) / median(row[0])) : 1;
+    return goes_on() ? std::sqrt(median(alone[1]) / median(alone[0]) * median(row[1]) / median(row[0])) : 1;
   }
-  std::array<Seconds, 2> run(SlotsOrder order) {
-    Seconds alone;
-    Seconds row;
-    tell(order);
-    for (std::uint64_t round = 0; round < order.rounds; ++round)
-      for (const bool announced : {false, true}) {
-        const auto start = Clock::now();
-        send(order.bytes, announced);
-        receive(order.bytes);
-        const auto between = Clock::now();
-        send_row(order.bytes, announced);
-        if (order.both_ways != 0) receive_row(order.bytes);
-        const auto stop = Clock::now();
-        alone[announced ? 1 : 0].push_back(std::chrono::duration<double>(between - start).count());
-        row[announced ? 1 : 0].push_back(std::chrono::duration<double>(stop - between).count());
-      }
-    return {alone, row};
+  bool goes_on() const { return code_ == IST_OK && Clock::now() < until_; }
+  // In few rounds at a time: where something else has the processors each of them takes long.
+  std::array<Seconds, 2> run(const SlotsOrder& order) {
+    constexpr std::uint64_t kAtOnce = 2;
+    static_assert(kRounds % kAtOnce == 0 && kWarmRounds % kAtOnce == 0);
+    std::array<Seconds, 2> taken{};
+    for (std::uint64_t round = 0; round < order.rounds && goes_on(); round += kAtOnce) {
+      SlotsOrder some = order;
+      some.rounds = kAtOnce;
+      tell(some);
+      for (std::uint64_t one = round; one < round + kAtOnce; ++one)
+        for (const bool announced : {false, true}) time_round(order, announced, one % kRounds, taken);
+    }
+    return taken;
   }
-  static double median(std::vector<double> times) {
-    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
+  void time_round(const SlotsOrder& order, bool announced, std::uint64_t round, std::array<Seconds, 2>& taken) {
+    const auto start = Clock::now();
+    send(order.bytes, announced);
+    receive(order.bytes);
+    const auto between = Clock::now();
+    send_row(order.bytes, announced);
+    if (order.both_ways != 0) receive_row(order.bytes);
+    const auto stop = Clock::now();
+    taken[0][announced ? 1 : 0][round] = std::chrono::duration<double>(between - start).count();
+    taken[1][announced ? 1 : 0][round] = std::chrono::duration<double>(stop - between).count();
+  }
+  static double median(std::array<double, kRounds> times) {
+    std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
+    return times[kRounds / 2];
   }
 
   void tell(SlotsOrder& order) {
@@ -110,10 +127,10 @@ class SlotsTrial {
   void send(std::size_t bytes, bool announced) {
     write_lines(bytes);
     const auto send = announced ? ist_ssend : ist_send;
-    call([&] { return send(ist_host(out_.data()), count(bytes), IST_BYTE, other_, kTag, comm_); });
+    call([&] { return send(ist_host(out_.get()), count(bytes), IST_BYTE, other_, kTag, comm_); });
   }
   void receive(std::size_t bytes) {
-    call([&] { return ist_recv(ist_host(in_.data()), count(bytes), IST_BYTE, other_, kTag, comm_, IST_STATUS_IGNORE); });
+    call([&] { return ist_recv(ist_host(in_.get()), count(bytes), IST_BYTE, other_, kTag, comm_, IST_STATUS_IGNORE); });
   }
   void send_row(std::size_t bytes, bool announced) {
     write_lines(kInARow * bytes);
@@ -127,7 +144,7 @@ class SlotsTrial {
     in_a_row([&](std::size_t n, ist_request* request) {
       return ist_irecv(ist_host(&in_[n * bytes]), count(bytes), IST_BYTE, other_, kTag, comm_, request);
     });
-    call([&] { return ist_send(ist_host(out_.data()), 0, IST_BYTE, other_, kTag, comm_); });
+    call([&] { return ist_send(ist_host(out_.get()), 0, IST_BYTE, other_, kTag, comm_); });
   }
   // As programs write what they send.
   void write_lines(std::size_t bytes) {
@@ -139,7 +156,10 @@ class SlotsTrial {
   void in_a_row(const Start& start) {
     std::array<ist_request, kInARow> requests{};
     for (std::size_t n = 0; n < kInARow; ++n) call([&] { return start(n, &requests[n]); });
-    const int waited = ist_waitall(kInARow, requests.data(), IST_STATUSES_IGNORE);
+    std::array<ist_status, kInARow> statuses{};
+    int waited = ist_waitall(kInARow, requests.data(), statuses.data());
+    for (const ist_status& status : statuses)
+      if (waited == IST_ERR_IN_STATUS && status.code != IST_OK) waited = status.code;
     call([&] { return waited; });
   }
   // The first failure ends it: nothing is called behind that.
@@ -152,7 +172,8 @@ class SlotsTrial {
   ist_comm comm_;
   int other_;
   int code_ = IST_OK;
-  std::vector<std::byte> out_, in_;
+  Clock::time_point until_;
+  std::unique_ptr<std::byte[]> out_, in_;  // null: there is no memory
 };
 
 // Slots as long as they are built in, and one copy.
@@ -164,39 +185,44 @@ bool can_try(const World& world, Rank other) {
 }
 
 // What is kept of it, by the first of the two.
-void tell(double up_to, double milliseconds) {
+void tell(double up_to, double milliseconds) try {
   const bool kept = keep_learned_slots(learned_copies_path(), up_to);
-  log::info("messages between host buffers go in slots " +
-            (up_to > 0 ? "up to " + std::to_string(static_cast<std::uint64_t>(up_to)) + " bytes"
-                       : std::string("as far as they can, since nothing could be told")) +
-            " by trying, " + std::to_string(static_cast<int>(milliseconds)) + " ms, once for this machine" +
-            (kept ? "" : "; it could not be kept") + "; isthmus model fit measures more, and longer");
+  const std::string took = std::to_string(static_cast<int>(milliseconds)) + " ms";
+  const std::string more = "; isthmus model fit measures it, too, and longer";
+  if (up_to > 0)
+    log::info("messages between host buffers go in slots up to " + std::to_string(static_cast<std::uint64_t>(up_to)) +
+              " bytes, found out in " + took + (kept ? ", once for this machine" : ", and it could not be kept") + more);
+  else
+    log::info("up to which size messages between host buffers are quicker in slots could not be told in " + took +
+              ", as where processors have much else to do: they go so as far as they can, and the next worlds try again, "
+              "three in all" +
+              more);
+} catch (const std::exception&) {  // it is found out again
+  return;
 }
 
 }  // namespace
 
-void try_slots(ist_world world) {
+Status try_slots(ist_world world) {
   const auto found = look_up(world);
-  if (!found.ok()) return;
+  if (!found.ok()) return found.status();
   World& with = *found->world;
   const Rank other = with.slots_trial_with();
-  if (other == kNobody) return;
+  if (other == kNobody) return {};
   SlotsTrial trial(comm_handle(world, with.whole()), other.value);
   const auto start = Clock::now();
   const bool leads = with.engine().rank() < other;
-  double up_to = 0;
-  if (leads && !can_try(with, other)) {
-    trial.end(0);
-  } else if (leads) {
-    up_to = trial.lead(std::max(with.settings().eager_limit, kAlwaysInSlots).value);
-    tell(up_to, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-  } else {
-    up_to = trial.follow();
+  const bool may = leads && can_try(with, other);
+  const double up_to = leads ? trial.lead(std::max(with.settings().eager_limit, kAlwaysInSlots).value, may) : trial.follow();
+  if (may) tell(up_to, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  if (trial.failure() != IST_OK) {
+    const Status why{static_cast<Code>(trial.failure()), ist_error_text()};
+    remove_world(world);  // so that the other one does not wait
+    return why;
   }
-  {
-    const std::lock_guard lock(with.engine().lock());
-    with.engine().end_trial(other, up_to);
-  }
+  const std::lock_guard lock(with.engine().lock());
+  with.engine().end_trial(other, up_to);
+  return {};
 }
 
 }  // namespace ist
