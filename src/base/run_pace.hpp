@@ -28,10 +28,11 @@ class RunPace {
   // So many runs go the one way until the other one is tried for one; each time twice as many.
   static constexpr std::uint32_t kFirstPause = 4;
   static constexpr std::uint32_t kLongestPause = 256;
-  static constexpr double kQuicker = 0.97;  // than the way that is gone, to be gone in its place
-  static constexpr double kTurned = 1.25;   // times as slow as the other one was: that is gone at once
-  static constexpr double kHopeless = 1.5;  // times as slow, after two looks: a trial is over
-  static constexpr double kElsewhere = 8;   // times as long as usual: something else was done in between
+  static constexpr double kQuicker = 0.97;    // than the way that is gone, to be gone in its place
+  static constexpr double kTurned = 1.25;     // times as slow as the other one was: that is gone at once
+  static constexpr double kHopeless = 1.5;    // times as slow, after two looks: a trial is over
+  static constexpr double kElsewhere = 8;     // times as long as usual: something else was done in between
+  static constexpr std::uint32_t kOften = 8;  // in a row: then that is what is usual now
 
   Way way() const { return static_cast<Way>(way_); }
   // That way, of so many bytes. clock: what time it is, in whatever unit.
@@ -49,7 +50,13 @@ class RunPace {
     last_ = now;
     bytes_ = 0;
     const double usual = known_[best_];
-    if (first || (usual != 0 && took > kElsewhere * usual * bytes)) return begin_run();
+    if (first) return begin_run();
+    if (usual != 0 && took > kElsewhere * usual * bytes) {
+      begin_run();
+      if (++elsewhere_ == kOften) forget();
+      return;
+    }
+    elsewhere_ = 0;
     if (trying_ && took > kHopeless * usual * bytes && ++hopeless_ >= 2) return end_trial(took / bytes);
     if (settling_ > 0) {
       --settling_;
@@ -58,6 +65,14 @@ class RunPace {
     run_took_ += took;
     run_bytes_ += bytes;
     if (++looks_ == kRun) end_run(run_took_ / run_bytes_);
+  }
+  // It is no longer as it was: both ways are found out anew.
+  void forget() {
+    known_ = {};
+    trying_ = false;
+    since_ = elsewhere_ = 0;
+    pause_ = kFirstPause;
+    go(best_);
   }
   void begin_run() {
     looks_ = 0;
@@ -104,7 +119,7 @@ class RunPace {
   std::uint32_t done_ = 0;
   double bytes_ = 0;  // since the last look
   std::uint64_t last_ = 0;
-  std::uint32_t settling_ = 0, looks_ = 0, hopeless_ = 0;
+  std::uint32_t settling_ = 0, looks_ = 0, hopeless_ = 0, elsewhere_ = 0;
   double run_took_ = 0, run_bytes_ = 0;
 };
 

@@ -81,6 +81,8 @@ class Link {
   virtual bool sees(const Offer&, Bytes) { return false; }
   // Can read_peer() copy from the peer's own memory by a call of the system? Asked for the first time, it tries.
   virtual bool reads_peer() { return false; }
+  // The same, and where not nobody is told of it.
+  virtual bool could_read_peer() { return reads_peer(); }
   // Why not; ok: it can.
   virtual Status why_not_read() { return {IST_ERR_SYSTEM, "this path does not read the peer's memory"}; }
   // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, or cannot be read, and what was

@@ -158,7 +158,7 @@ TEST_P(PairSlots, TheLongestMessageGoesThroughFromEveryPlace) {
     // Short ones up to that place.
     for (; block % shape_.blocks != place && !HasFatalFailure(); ++block) pass(number, PairSlot::kPayload + 1 + number % 40);
     pass(number, shape_.longest);
-    block += blocks_taken(shape_.longest);
+    block += blocks_taken(shape_.longest, shape_.blocks);
     if (HasFatalFailure()) FAIL() << "place " << place;
   }
 }
@@ -179,7 +179,7 @@ TEST_P(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
   EXPECT_FALSE(writer_.news());
   std::uint64_t posted = 0;
   while (writer_.post({}, longest)) ++posted;
-  EXPECT_EQ(shape_.blocks / blocks_taken(shape_.longest), posted);
+  EXPECT_EQ(shape_.blocks / blocks_taken(shape_.longest, shape_.blocks), posted);
   // A small one still fits, and then no more than that.
   while (writer_.post({}, {})) ++posted;
   EXPECT_FALSE(writer_.post({}, longest));

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace ist::test {
+namespace ist::test::run_pace {
 namespace {
 
 enum class Way : std::uint8_t { lines, string };
@@ -102,5 +102,18 @@ TEST(RunPace, stays_sound_where_the_pace_of_messages_changes) {
   EXPECT_LT(went.took, 1.05 * 800 * 2.5 * 40000);
 }
 
+// By more than what else a program does would account for: whichever way was gone, or tried, then.
+TEST(RunPace, finds_out_anew_where_all_is_much_slower_than_it_was) {
+  for (const int quick : {5000, 5040, 5080, 5120, 5160}) {
+    RunPace<Way> pace;
+    send(
+        pace, [](Way way, int, int) { return plain(way, 1000, 900); }, quick);
+    const auto slow = [](Way way, int, int) { return plain(way, 9000, 90000); };
+    EXPECT_LT(send(pace, slow, 20000).by_string, 200) << quick;
+    const auto other = [](Way way, int, int) { return plain(way, 900000, 90000); };
+    EXPECT_GT(send(pace, other, 20000).by_string, 9000) << quick;
+  }
+}
+
 }  // namespace
-}  // namespace ist::test
+}  // namespace ist::test::run_pace

@@ -25,7 +25,8 @@ Status check(const std::string& call, const ist_boot_functions* functions) {
   return {};
 }
 
-// Either all ranks have a world in the end or none: the others are told of a failure here, whenever it happens.
+// Either all ranks have a world in the end or none: the others are told of a failure here, whenever it happens; but where memory runs out in the very end
+// (slots_trial.hpp), when they hear of it as of a rank that left.
 Status create_with(const ist_boot_functions& functions, const char* settings, ist_world* world) {
   const auto exchange = std::make_shared<GivenExchange>(functions);
   auto made = World::create(make_given_boot(exchange), settings == nullptr ? "" : settings);

@@ -180,7 +180,7 @@ class SlotsTrial {
 bool can_try(const World& world, Rank other) {
   for (const auto& path : world.paths())
     if (Link* const link = path->link(other); link != nullptr)
-      return link->slot_limit.value == kPairPayload && link->reads_peer();
+      return link->slot_limit.value == kPairPayload && link->could_read_peer();
   return false;
 }
 
@@ -214,11 +214,10 @@ Status try_slots(ist_world world) {
   const bool leads = with.engine().rank() < other;
   const bool may = leads && can_try(with, other);
   const double up_to = leads ? trial.lead(std::max(with.settings().eager_limit, kAlwaysInSlots).value, may) : trial.follow();
-  if (may) tell(up_to, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  if (leads) tell(up_to, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   if (trial.failure() != IST_OK) {
-    const Status why{static_cast<Code>(trial.failure()), ist_error_text()};
-    remove_world(world);  // so that the other one does not wait
-    return why;
+    remove_world(world).reset();  // before anything else that takes memory, or the other one would wait
+    return {static_cast<Code>(trial.failure()), ist_error_text()};
   }
   const std::lock_guard lock(with.engine().lock());
   with.engine().end_trial(other, up_to);

@@ -138,7 +138,9 @@ Status World::connect() {
 bool World::lacks_slots(const MachineProfile& machine) const {
   const bool as_usual = settings_.profile == "auto" && settings_.single_copy == "auto" && settings_.wait != "sleep" &&
                         settings_.eager_limit == Settings{}.eager_limit && settings_.trace == "off" && !settings_.check &&
-                        !settings_.progress_thread;
+                        !settings_.progress_thread && !Range::told();
+  const auto ranks = static_cast<std::uint32_t>(boot_->size());
+  if (pair_slot_limit(settings_.eager_limit, ranks).value < kPairPayload) return false;
   return as_usual && ist::lacks_slots(learned_copies_path(), machine);
 }
 

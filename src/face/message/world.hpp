@@ -72,8 +72,8 @@ class World {
   const CommName& whole() const { return whole_; }
   const CommName& self() const { return self_; }
   ContextSource& contexts() { return *contexts_; }
-  // With whom this rank is to find out up to which size slots are quicker, and which both of them know to do; nobody: it is not.
   const std::vector<std::unique_ptr<Path>>& paths() const { return paths_; }
+  // With whom this rank is to find out up to which size slots are quicker, and which both of them know to do; nobody: it is not.
   Rank slots_trial_with() const { return slots_trial_with_; }
 
  private:

@@ -3,7 +3,7 @@
 //
 // Who calls this : copy_across() and move_across() whoever copies what another process has written or will read: paths, engine, collective
 //                  calls, puts and gets, layouts and halos. A HandingCopy of its own whoever fills the room of a pair's slots, or the slots of its ring,
-//                  or of two ranks the slots of its lane. copy_by_string() protocol/pipelined, where messages go round a ring so.
+//                  or of two ranks the slots of its lane; a TakingCopy who reads that room. copy_by_string() protocol/pipelined, where messages go round a ring so.
 // Threads        : the writer's; a reader in another process is told by whatever release follows.
 // Ownership      : none.
 // Errors         : none.
@@ -59,7 +59,7 @@ inline void move_across(std::byte* to, const std::byte* from, std::size_t size) 
 // takes one after the other, and so copies that go round few lines are as quick as can be: slots of 64 KiB in a ring of eight, both ends by it,
 // with a line in 0.06 us 60 GB/s for messages of 256 KiB where loops had 33, and 55 round 2 MiB; with a line in 0.28 us 34 and 8 (AMD EPYC, Zen 5, 2
 // processors, 2026-11-28, a bare ring between two threads). But to read so what lies in the other one's second cache or beyond takes three times
-// as long as a loop (20 GB/s out of 2 MiB). So it is measured, too: by a HandingCopy, whose readers read by loops, and where messages go round a ring so at both ends
+// as long as a loop (20 GB/s out of 2 MiB). So it is measured, too: by a HandingCopy, whose readers read by loops or as TakingCopy finds out, and where messages go round a ring so at both ends
 // (protocol/pipelined.hpp). Elsewhere it is memcpy.
 void copy_by_string(std::byte* to, const std::byte* from, std::size_t size);
 

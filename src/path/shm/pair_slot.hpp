@@ -57,7 +57,12 @@ constexpr std::uint64_t blocks_for(std::size_t payload) {
 // line in 0.28 us, a page costs a tenth (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29). Of shorter messages the next one's lines are wanted.
 constexpr std::uint64_t kGap = 1024 / kBlock;
 constexpr std::size_t kGapFrom = 32768;
-constexpr std::uint64_t blocks_taken(std::size_t payload) { return blocks_for(payload) + (payload >= kGapFrom ? kGap : 0); }
+constexpr std::uint64_t kGapInRooms =
+    1048576 / kBlock;  // and above: of smaller ones it would be one of the four longest messages
+// `room`: in blocks.
+constexpr std::uint64_t blocks_taken(std::size_t payload, std::uint64_t room) {
+  return blocks_for(payload) + (payload >= kGapFrom && room >= kGapInRooms ? kGap : 0);
+}
 
 // Most bytes of any message in slots, and how many slots and bytes of room a pair has, at most and at least.
 constexpr std::size_t kPairPayload = 65536;
@@ -104,7 +109,7 @@ constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks, Bytes eager_limit) 
 // would wait for ever. It stays at a shared line until there is more.
 static_assert(kReportEvery < kFewestPairSlots);
 constexpr bool reports_in_time(const PairSlotShape& shape) {
-  return shape.report() - 1 + blocks_taken(shape.longest) <= shape.blocks;
+  return shape.report() - 1 + blocks_taken(shape.longest, shape.blocks) <= shape.blocks;
 }
 constexpr Bytes kUsualEager = kibibytes(16);  // ISTHMUS_EAGER_LIMIT
 static_assert(reports_in_time(pair_slot_shape(16, kUsualEager)) && reports_in_time(pair_slot_shape(1 << 20, Bytes{})));

@@ -87,7 +87,7 @@ class PairSlotWriter {
   }
   // The two halves of post(), between which the caller writes the envelope into the slot. Null: as false.
   PairSlot* begin(std::size_t size) {
-    return size <= longest_ && has_room(blocks_taken(size)) ? &slots_[place_of(position_)] : nullptr;
+    return size <= longest_ && has_room(blocks_taken(size, blocks_)) ? &slots_[place_of(position_)] : nullptr;
   }
   // `in_pieces`: one whose reader may be waiting for it, and for nothing else.
   void finish(PairSlot& slot, const std::byte* payload, std::size_t size, bool in_pieces = false) {
@@ -96,7 +96,7 @@ class PairSlotWriter {
     } else {
       const std::size_t shown = in_pieces && size > kPieceShown ? show_pieces(slot, payload, size) : 0;
       handing_.copy(block_at(written_) + shown, payload + shown, size - shown);
-      written_ += static_cast<std::uint32_t>(blocks_taken(size));
+      written_ += static_cast<std::uint32_t>(blocks_taken(size, blocks_));
     }
     show(slot, turn_at(position_, size));
     shares_ = PairSlot::kShares;
@@ -314,7 +314,7 @@ class PairSlotReader {
   template <bool is_shared>
   bool pop() {
     if (is_shared) return pop_shares(1);
-    read_ += static_cast<std::uint32_t>(blocks_taken(length()));
+    read_ += static_cast<std::uint32_t>(blocks_taken(length(), block_mask_ + 1));
     ++position_;
     return report();
   }
@@ -344,7 +344,7 @@ class PairSlotReader {
     __builtin_prefetch(&slots_[(position_ + 2) & mask_]);
     if (!is_turn(turn, position_ + 1) || (turn & kSharedBit) != 0) return;
     const std::uint64_t blocks = blocks_for(std::min<std::size_t>(turn & (kSharedBit - 1), longest_));
-    const std::byte* const first = block_at(read_ + static_cast<std::uint32_t>(blocks_taken(length())));
+    const std::byte* const first = block_at(read_ + static_cast<std::uint32_t>(blocks_taken(length(), block_mask_ + 1)));
     for (std::size_t line = 0; line < std::min<std::size_t>(blocks, kLines); ++line)
       __builtin_prefetch(first + line * kBlock);
   }

@@ -220,7 +220,7 @@ bool ShmLink::sees(const Offer& offer, Bytes size) {
   return open_heap(std::max(offer.address + size.value, offer.word + sizeof offer.value) - start);
 }
 
-bool ShmLink::reads_peer() {
+bool ShmLink::could_read_peer() {
   if (memory_tried_) return memory_.has_value();
   memory_tried_ = true;
   const Surroundings& around = *ends_.surroundings;
@@ -232,12 +232,20 @@ bool ShmLink::reads_peer() {
     memory_ = *opened;
     return true;
   }
-  unreadable_ = {IST_ERR_SYSTEM,
-                 "the memory of rank " + std::to_string(peer_rank().value) + " cannot be read: " + opened.status().text()};
+  refused_ = true;
+  unreadable_ = {opened.status().code(), opened.status().text()};
+  return false;
+}
+
+bool ShmLink::reads_peer() {
+  if (could_read_peer()) return true;
+  if (!std::exchange(refused_, false)) return false;
   // Once for all ranks: the reason is nearly always the same.
   log::once(log::Level::warning, "single copy",
-            "long messages between host buffers of two ranks take two copies instead of one: " + opened.status().text() +
+            "long messages between host buffers of two ranks take two copies instead of one: " + unreadable_.text() +
                 "; ISTHMUS_SINGLE_COPY=never asks for no more");
+  unreadable_ = {IST_ERR_SYSTEM,
+                 "the memory of rank " + std::to_string(peer_rank().value) + " cannot be read: " + unreadable_.text()};
   return false;
 }
 

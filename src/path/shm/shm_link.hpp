@@ -99,6 +99,7 @@ class ShmLink final : public Link {
   const std::byte* seen_at(const Offer& offer) override;
   bool is_still_offered(const Offer& offer) override;
   bool reads_peer() override;
+  bool could_read_peer() override;
   Status why_not_read() override { return reads_peer() ? Status{} : unreadable_; }
   bool lends() const override { return true; }
   Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) override;
@@ -141,6 +142,7 @@ class ShmLink final : public Link {
   bool heap_failed_ = false;                // to see the peer's
   std::optional<SharedMemory> peers_heap_;  // for reading
   bool memory_tried_ = false;
+  bool refused_ = false;  // which is to be told
   std::optional<PeerMemory> memory_;
   Status unreadable_;  // without memory_: why
 };
