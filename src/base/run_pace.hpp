@@ -51,13 +51,13 @@ class RunPace {
     bytes_ = 0;
     const double usual = known_[best_];
     if (first) return begin_run();
+    if (trying_ && took > kHopeless * usual * bytes && ++hopeless_ >= 2) return end_trial(took / bytes);
     if (usual != 0 && took > kElsewhere * usual * bytes) {
       begin_run();
       if (++elsewhere_ == kOften) forget();
       return;
     }
     elsewhere_ = 0;
-    if (trying_ && took > kHopeless * usual * bytes && ++hopeless_ >= 2) return end_trial(took / bytes);
     if (settling_ > 0) {
       --settling_;
       return;
