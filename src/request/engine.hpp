@@ -41,7 +41,7 @@ class Engine {
   Rank rank() const { return parts_.rank; }
   int size() const { return static_cast<int>(peers_.size()); }
   const CopyChoice& copies() const { return copies_; }
-  void end_trial(Rank with, double slots_up_to);  // of slots_trial.hpp, of which nothing else is left; 0: nothing was found
+  void end_trial(Rank with, double slots_up_to);  // of slots_trial.hpp, of which nobody sees more; 0: nothing was found
   const Parts& parts() const { return parts_; }
   TypeCheck* types() { return types_.get(); }  // null without the setting check
 

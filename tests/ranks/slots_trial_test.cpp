@@ -115,7 +115,40 @@ TEST_F(SlotsTrial, isNotMadeOverAndOverInVain) {
   EXPECT_FALSE(kept().contains("slots_up_to"));
 }
 
-// Nor where it would tell of something else, or could not be kept; by one rank's word for both.
+// Two ranks, each of which is what `one` makes of it; their wait statuses.
+std::vector<int> two_ranks(const std::function<int(int rank, int port)>& one) {
+  const int port = free_port();
+  std::vector<int> statuses;
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 2; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(one(rank, port));
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    statuses.push_back(status);
+  }
+  return statuses;
+}
+
+// By one rank's word for both, whichever it is.
+TEST_F(SlotsTrial, isNotMadeWhereOneOfTheTwoDoesNot) {
+  const std::string trace = (folder() / "trace-%r.json").string();
+  for (const Variables::Pair& setting : std::initializer_list<Variables::Pair>{
+           {"ISTHMUS_PROFILE", "builtin"}, {"ISTHMUS_TRACE", trace.c_str()}, {"ISTHMUS_PROGRESS_THREAD", "1"}})
+    for (const int who : {0, 1}) {
+      expect_all(two_ranks([&](int rank, int port) {
+        if (rank == who) ::setenv(setting.first, setting.second, 1);
+        return be_rank(
+            rank, 2, port, "host", [](const Here& here) { return sends(here, 65536, IST_CARRIER_SLOT); }, nullptr);
+      }));
+      EXPECT_TRUE(kept().is_null()) << setting.first << " of rank " << who;
+    }
+}
+
+// Where it would tell of something else, or could not be kept.
 TEST_F(SlotsTrial, isNotMadeWhereItWouldNotCount) {
   for (const Variables::Pair& setting : std::initializer_list<Variables::Pair>{{"ISTHMUS_PROFILE", "builtin"},
                                                                                {"ISTHMUS_SINGLE_COPY", "always"},
@@ -149,8 +182,8 @@ TEST_F(SlotsTrial, endsWithARankThatDies) {
   for (const int victim : {0, 1})
     for (int milliseconds = 2; milliseconds < 60; milliseconds += 6) {
       std::filesystem::remove_all(folder() / "isthmus");
-      const int port = free_port();
-      const auto one = [&](int rank) {
+      const Variables variables{{"ISTHMUS_BOOT_TIMEOUT", "1"}};
+      const std::vector<int> statuses = two_ranks([&](int rank, int port) {
         if (rank == victim)
           std::thread([milliseconds] {
             std::this_thread::sleep_for(std::chrono::milliseconds{milliseconds});
@@ -162,20 +195,7 @@ TEST_F(SlotsTrial, endsWithARankThatDies) {
           return code == IST_ERR_PEER_DEAD ? 0 : 1;
         };
         return be_rank(rank, 2, port, "host", wait_for_the_other, nullptr);
-      };
-      const Variables variables{{"ISTHMUS_BOOT_TIMEOUT", "1"}};
-      std::vector<int> statuses;
-      std::vector<pid_t> children;
-      for (int rank = 0; rank < 2; ++rank) {
-        const pid_t child = ::fork();
-        if (child == 0) ::_exit(one(rank));
-        children.push_back(child);
-      }
-      for (const pid_t child : children) {
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        statuses.push_back(status);
-      }
+      });
       const int left = statuses[static_cast<std::size_t>(1 - victim)];
       // 99: it has no world, or its first barrier failed.
       EXPECT_TRUE(WIFEXITED(left) && (WEXITSTATUS(left) == 0 || WEXITSTATUS(left) == 99))

@@ -170,10 +170,12 @@ int main(int argc, char** argv) {
   close(ends[1]);
   for (int left = 2; left > 0; --left) {
     const pid_t ended = wait(&status);
+    for (int n = 0; n < 2; ++n)
+      if (children[n] == ended) children[n] = 0;  // from now on that may be anybody's number
     if (status == 0) continue;
     failed = 1;
     for (int n = 0; n < 2; ++n)
-      if (children[n] != ended) kill(children[n], SIGKILL);
+      if (children[n] > 0) kill(children[n], SIGKILL);
   }
   return failed;
 }
