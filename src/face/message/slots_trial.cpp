@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kTag = 1;  // nobody else sends between these two yet
 constexpr int kInARow = 16;
-constexpr std::size_t kRoom = kInARow * kPairPayload;
+constexpr std::size_t kTrialRoom = kInARow * kPairPayload;
 // In which either way of one copy or two is tried as often as it is at first (copy_choice.hpp); and of each half, both of which have to agree.
 constexpr int kWarmRounds = 10;
 constexpr int kRounds = 12;
@@ -42,8 +42,8 @@ class SlotsTrial {
   SlotsTrial(ist_comm comm, int other)
       : comm_(comm),
         other_(other),
-        out_(new (std::nothrow) std::byte[kRoom]()),
-        in_(new (std::nothrow) std::byte[kRoom]()) {}
+        out_(new (std::nothrow) std::byte[kTrialRoom]()),
+        in_(new (std::nothrow) std::byte[kTrialRoom]()) {}
   // Up to which size slots are no slower. 0: that could not be told. On the rank that leads, of sizes from there on.
   double lead(std::size_t from, bool may) {
     int other_may = 0;
