@@ -72,6 +72,11 @@ def ucx_without_an_mpi_is_a_peer():
         for measure in what:
             assert found[measure]["pass"] is wanted and found[measure]["peer_name"] == "UCX 1.22.0, ucx, UCX_TLS=posix", found[measure]
         assert found[RATE]["peer"] == 10 and found[RATE]["peer_name"].startswith("Open MPI"), found[RATE]
+    # Each as it was measured again, also who is not the fastest of all.
+    rate = with_ucx(compared("rate", 8, 0.06, 0.1, again=(0.05, 0.055)), 0.057)
+    rate["peers"][0]["again_us"] = 0.104
+    again = judged(rate)[RATE]
+    assert again["pass"] is True and again["ours"] == 20 and again["peer"] == round(1 / 0.104, 4), again
     rows = [with_ucx(compared("bandwidth", size, size / 9e3, size / 8e3), size / 9.5e3) for size in BANDWIDTH_SIZES]
     one = judged(*rows)[WINDOWS + "the best peer, worst at 4 KiB"]
     assert one["pass"] is False and one["peer"] == 9.5 and one["peer_name"] == "UCX 1.22.0 (ucx, UCX_TLS=posix)", one

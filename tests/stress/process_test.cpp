@@ -66,30 +66,47 @@ void four_to_one(const std::string& wait, std::uint64_t messages) {
 TEST(QueueStress, MillionMessagesFromFourProcessesArriveWholeAndInOrder) { four_to_one("sleep", scaled(1000000)); }
 TEST(QueueStress, FourYieldingProcessesArriveWholeAndInOrder) { four_to_one("spin", scaled(100000)); }
 
+// In memory of its own, which a process writes that another one reads.
+struct SlotsOfAPair {
+  explicit SlotsOfAPair(const PairSlotShape& of)
+      : shape(of), memory(SharedMemory::create("isthmus-test-slots", Bytes{4096 + of.in_memory() * sizeof(PairSlot)})) {
+    if (!memory.ok()) return;
+    consumed = new (memory->data()) std::atomic<std::uint64_t>{0};
+    slots = reinterpret_cast<PairSlot*>(memory->data() + 4096);
+  }
+  // Writes so many messages that way; the words of each tell its number and their place.
+  pid_t start_writer(CopyPace::Way way, std::uint64_t count,
+                     const std::function<std::uint64_t(std::uint64_t)>& words_of) const {
+    return start([&]() -> std::string {
+      HandingCopy::force(way);
+      PairSlotWriter out{slots, consumed, shape};
+      std::vector<std::uint64_t> words(shape.longest / 8);
+      for (std::uint64_t number = 0; number < count; ++number) {
+        const std::uint64_t length = words_of(number);
+        for (std::uint64_t at = 0; at < length; ++at) words[at] = number << 16 | at;
+        while (!out.post(numbered(static_cast<std::uint32_t>(number)), std::as_bytes(std::span{words}).first(8 * length)))
+          ::sched_yield();
+      }
+      return {};
+    });
+  }
+  PairSlotShape shape;
+  Result<SharedMemory> memory;
+  std::atomic<std::uint64_t>* consumed = nullptr;
+  PairSlot* slots = nullptr;  // null: there is no memory
+};
+
 // Bytes that go past the caches are there when the turn shows them, the last ones first of all: what is checked is what was stored last. Two laps of
 // the room and more, so that what a fence that is missing leaves behind is an older message's: in 200000 of them one run of some without it finds a few words.
 TEST(QueueStress, WhatGoesPastTheCachesIsThereWhenItIsShown) {
   const PairSlotShape shape = pair_slot_shape(2, kibibytes(1));
-  auto memory = SharedMemory::create("isthmus-test-slots", Bytes{4096 + shape.in_memory() * sizeof(PairSlot)});
-  ASSERT_TRUE(memory.ok());
-  auto* const consumed = new (memory->data()) std::atomic<std::uint64_t>{0};
-  auto* const slots = reinterpret_cast<PairSlot*>(memory->data() + 4096);
+  const SlotsOfAPair pair{shape};
+  ASSERT_NE(nullptr, pair.slots);
   const std::uint64_t count = scaled(200000);
   const std::uint64_t seed = fresh_seed();
   const auto words_of = [=](std::uint64_t number) { return 128 + mix(seed + number) % 128; };
-  const pid_t writer = start([&]() -> std::string {
-    HandingCopy::force(CopyPace::Way::past);
-    PairSlotWriter out{slots, consumed, shape};
-    std::array<std::uint64_t, 256> words;
-    for (std::uint64_t number = 0; number < count; ++number) {
-      const std::uint64_t length = words_of(number);
-      for (std::uint64_t at = 0; at < length; ++at) words[at] = number << 16 | at;
-      while (!out.post(numbered(static_cast<std::uint32_t>(number)), std::as_bytes(std::span{words}).first(8 * length)))
-        ::sched_yield();
-    }
-    return {};
-  });
-  PairSlotReader in{slots, consumed, shape};
+  const pid_t writer = pair.start_writer(CopyPace::Way::past, count, words_of);
+  PairSlotReader in{pair.slots, pair.consumed, shape};
   std::uint64_t wrong = 0;
   for (std::uint64_t number = 0; number < count; ++number) {
     const PairSlot* slot = in.front();
@@ -114,28 +131,15 @@ TEST(QueueStress, WhatGoesPastTheCachesIsThereWhenItIsShown) {
 // Long messages, both of whose copies are one instruction: what it loads was shown before, and what it has read may be written over, not sooner.
 TEST(QueueStress, WhatGoesByStringsIsThereWhenItIsShownAndUntilItIsRead) {
   const PairSlotShape shape = pair_slot_shape(4, kUsualEager);
-  auto memory = SharedMemory::create("isthmus-test-slots", Bytes{4096 + shape.in_memory() * sizeof(PairSlot)});
-  ASSERT_TRUE(memory.ok());
-  auto* const consumed = new (memory->data()) std::atomic<std::uint64_t>{0};
-  auto* const slots = reinterpret_cast<PairSlot*>(memory->data() + 4096);
+  const SlotsOfAPair pair{shape};
+  ASSERT_NE(nullptr, pair.slots);
   const std::uint64_t count = scaled(20000);
   const std::uint64_t seed = fresh_seed();
   const std::uint64_t most = shape.longest / 8;
   const auto words_of = [=](std::uint64_t number) { return most - mix(seed + number) % (most / 2); };
-  const pid_t writer = start([&]() -> std::string {
-    HandingCopy::force(CopyPace::Way::string);
-    PairSlotWriter out{slots, consumed, shape};
-    std::vector<std::uint64_t> words(most);
-    for (std::uint64_t number = 0; number < count; ++number) {
-      const std::uint64_t length = words_of(number);
-      for (std::uint64_t at = 0; at < length; ++at) words[at] = number << 16 | at;
-      while (!out.post(numbered(static_cast<std::uint32_t>(number)), std::as_bytes(std::span{words}).first(8 * length)))
-        ::sched_yield();
-    }
-    return {};
-  });
+  const pid_t writer = pair.start_writer(CopyPace::Way::string, count, words_of);
   TakingCopy::force(TakingCopy::Way::string);
-  PairSlotReader in{slots, consumed, shape};
+  PairSlotReader in{pair.slots, pair.consumed, shape};
   std::uint64_t wrong = 0;
   for (std::uint64_t number = 0; number < count; ++number) {
     const PairSlot* slot = in.front();

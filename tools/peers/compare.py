@@ -156,13 +156,16 @@ def quickest(peers, key):
     return sorted((peer.best(key) for peer in peers if key in peer.times), key=lambda one: one["us"])
 
 
-def once_more(ours, peers, key, first):
-    """Ours and the fastest way of the rounds, as they were measured again."""
-    theirs = next(peer for peer in peers if peer.name == first["peer"]).again.get((call_of_peers(key[0]), key[1]), {}).get(first["configuration"])
+def once_more(ours, peers, key, found):
+    """Ours and the fastest way of the rounds, as they were measured again; each of `found` that was has its own time beside the first ones."""
     mine = ours.again.get(key)
-    if not theirs or not mine:
+    for one in found:
+        theirs = next(peer for peer in peers if peer.name == one["peer"]).again.get((call_of_peers(key[0]), key[1]), {}).get(one["configuration"])
+        if mine and theirs:
+            one["again_us"], one["again_all"] = statistics.median(theirs), theirs
+    if "again_us" not in found[0]:
         return {}
-    return {"again": {"ours": statistics.median(mine), "ours_all": mine, "peer": statistics.median(theirs), "peer_all": theirs}}
+    return {"again": {"ours": statistics.median(mine), "ours_all": mine, "peer": found[0]["again_us"], "peer_all": found[0]["again_all"]}}
 
 
 def report(ours, peers, alike, out):
@@ -175,7 +178,7 @@ def report(ours, peers, alike, out):
         found = quickest(peers, (call_of_peers(key[0]), key[1]))
         name = f"{found[0]['name']} ({found[0]['peer']}, {found[0]['configuration']})"
         entry = ours.entry(key)
-        entry |= once_more(ours, peers, key, found[0])
+        entry |= once_more(ours, peers, key, found)
         entries.append({**entry, "peer": found[0]["us"], "peer_all": found[0]["all"], "peer_name": name, "peers": found, "alike": alike, **ours.about})
         us = {one["peer"]: one["us"] for one in found}
         print(f"{key[0]:16} {key[1]:8} {entry['ours']:10.3f}" + "".join(f" {us[peer.name]:16.3f}" if peer.name in us else f" {'-':>16}" for peer in peers) +
@@ -199,10 +202,12 @@ def all_rounds(ours, peers, where, distance, file):
 
 
 def measure_again(ours, peers, where, distance, file):
-    """Windows of each size, and the rate, of the way that was the fastest at any of them, and ours, in turn."""
+    """Windows of each size, and the rate, of the way that was the fastest at any of them, and of Open MPI's at the rate, and ours, in turn."""
     calls = [call for call in OURS if call_of_peers(call) in ("bandwidth", "bandwidth fresh", "rate")]
     keys = [key for key in set().union(*(peer.times for peer in peers)) if key[0] in ("bandwidth", "bandwidth fresh", "rate")]
-    wanted = sorted({(one["peer"], one["configuration"]) for key in keys for one in quickest(peers, key)[:1]})
+    first = [one for key in keys for one in quickest(peers, key)[:1]]
+    first += [one for key in keys if key[0] == "rate" for one in [each for each in quickest(peers, key) if each["name"].startswith("Open MPI")][:1]]
+    wanted = sorted({(one["peer"], one["configuration"]) for one in first})
     for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
         for call in calls:
             distance.measured(lambda call=call: ours.measure(call, where, file), lambda found, call=call: ours.keep_again(call, found))

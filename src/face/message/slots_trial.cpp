@@ -54,11 +54,6 @@ class SlotsTrial {
     const auto up_to = last_in_slots(from, kPairPayload, announcing_is_quicker);
     return end(goes_on() && up_to ? *up_to : 0);
   }
-  double end(std::uint64_t up_to) {
-    SlotsOrder order{.up_to = up_to};
-    tell(order);
-    return code_ == IST_OK ? static_cast<double>(up_to) : 0;
-  }
   // IST_OK: none, or that the other one is gone, which whatever is called next tells.
   int failure() const { return code_ == IST_ERR_PEER_DEAD || code_ == IST_ERR_PEER_LEFT ? IST_OK : code_; }
   double follow() {
@@ -81,6 +76,11 @@ class SlotsTrial {
  private:
   using Seconds = std::array<std::array<double, kRounds>, 2>;  // in slots, announced; of the last rounds
 
+  double end(std::uint64_t up_to) {
+    SlotsOrder order{.up_to = up_to};
+    tell(order);
+    return code_ == IST_OK ? static_cast<double>(up_to) : 0;
+  }
   bool compare(std::size_t bytes) {
     run({.bytes = bytes, .rounds = kWarmRounds, .both_ways = 1});
     return std::max(ratio(bytes), ratio(bytes)) < kSurelyQuicker;
@@ -185,7 +185,7 @@ bool can_try(const World& world, Rank other) {
 }
 
 // What is kept of it, by the first of the two.
-void tell(double up_to, double milliseconds) try {
+void keep(double up_to, double milliseconds) try {
   const bool kept = keep_learned_slots(learned_copies_path(), up_to);
   const std::string took = std::to_string(static_cast<int>(milliseconds)) + " ms";
   const std::string more = "; isthmus model fit measures it, too, and longer";
@@ -193,10 +193,11 @@ void tell(double up_to, double milliseconds) try {
     log::info("messages between host buffers go in slots up to " + std::to_string(static_cast<std::uint64_t>(up_to)) +
               " bytes, found out in " + took + (kept ? ", once for this machine" : ", and it could not be kept") + more);
   else
-    log::info("up to which size messages between host buffers are quicker in slots could not be told in " + took +
-              ", as where processors have much else to do: they go so as far as they can, and the next worlds try again, "
-              "three in all" +
-              more);
+    log::info(
+        "up to which size messages between host buffers are quicker in slots could not be told in " + took +
+        ", as where processors have much else to do, or ranks may not read each other's memory: they go so as far as they "
+        "can, and the next worlds try again, three in all" +
+        more);
 } catch (const std::exception&) {  // it is found out again
   return;
 }
@@ -214,7 +215,7 @@ Status try_slots(ist_world world) {
   const bool leads = with.engine().rank() < other;
   const bool may = leads && can_try(with, other);
   const double up_to = leads ? trial.lead(std::max(with.settings().eager_limit, kAlwaysInSlots).value, may) : trial.follow();
-  if (leads) tell(up_to, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  if (leads) keep(up_to, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   if (trial.failure() != IST_OK) {
     remove_world(world).reset();  // before anything else that takes memory, or the other one would wait
     return {static_cast<Code>(trial.failure()), ist_error_text()};

@@ -38,6 +38,7 @@
 
 namespace ist {
 
+static_assert(kGapFrom == TakingCopy::kLeast);  // where it is worth while is where it is read so
 // As memcpy, and without a call for 8 to 16 bytes; of longer ones as copy_across().
 constexpr bool is_few(std::size_t size) { return size - 8 <= 8; }
 inline void copy_few(std::byte* to, const std::byte* from, std::size_t size) {
