@@ -18,6 +18,7 @@
 #include "cli/model_measure.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/settings_page.hpp"
+#include "collective/learned_copies.hpp"
 #include "protocol/copy_beliefs.hpp"
 
 namespace ist::cli {
@@ -48,11 +49,7 @@ std::string in_units(const ProfileValue& value, double number) {
 
 // Not measured here, but found out by a program?
 bool is_learned(const ProfileValue& value, const Profile& profile) {
-  const auto is_of = [&](const CopyBelief& belief) {
-    return value.message == belief.ring || value.message == belief.single;
-  };
-  return !profile.learned.empty() && value.message != nullptr && value.of(profile) > 0 &&
-         std::any_of(kCopyBeliefs.begin(), kCopyBeliefs.end(), is_of);
+  return !profile.learned.empty() && value.message != nullptr && value.of(profile) > 0 && can_be_learned(value.message);
 }
 
 std::string table_of(const Profile& profile) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <filesystem>
@@ -75,6 +76,11 @@ bool can_be_written(const std::string& file) {
 }
 
 }  // namespace
+
+bool can_be_learned(double MachineProfile::*number) {
+  const auto is_of = [number](const CopyBelief& belief) { return number == belief.ring || number == belief.single; };
+  return number == &MachineProfile::slots_up_to || std::any_of(kCopyBeliefs.begin(), kCopyBeliefs.end(), is_of);
+}
 
 std::string learned_copies_path() {
   const std::string profile = profile_path();

@@ -14,6 +14,8 @@
 
 namespace ist {
 
+// Is it one of the numbers that such a file has?
+bool can_be_learned(double MachineProfile::*number);
 // Empty where profile_path() is.
 std::string learned_copies_path();
 // Of the sizes about which that profile knows nothing. True: there was any.

@@ -91,6 +91,15 @@ TEST_F(Model, WhatProgramsFindOutOfCopiesIsKeptForTheNext) {
   EXPECT_TRUE(says(shown, "numbers: built in")) << shown.output;
   EXPECT_TRUE(says(shown, "one copy or two: also as programs found out, " + folder_.string())) << shown.output;
   EXPECT_TRUE(says(run_program("explain --size 128KiB", environment()), "measured on this machine:"));
+  // How far slots go, too, which the first world of a machine finds out if it has the processors to itself.
+  for (const auto& file : std::filesystem::directory_iterator(folder_ / "isthmus")) {
+    std::ifstream stream{file.path()};
+    auto all = nlohmann::json::parse(stream);
+    EXPECT_TRUE(all.contains("slots_up_to") || all.contains("slot_trials")) << all;
+    all["slots_up_to"] = 24576;
+    std::ofstream{file.path()} << all;
+  }
+  EXPECT_TRUE(says(run_program("model show", environment()), "24 KiB  longest message"));
   // Who asks for the numbers that are built in leaves nothing, and hears of nothing.
   std::filesystem::remove_all(folder_ / "isthmus");
   ASSERT_EQ(run_program(bench, environment("ISTHMUS_PROFILE=builtin")).status, 0);
