@@ -53,11 +53,12 @@ def compile_text(nvrtc, text, options):
 
 
 # What no grid makes is refused with words that say what to do.
-NO_GRIDS = {"put_signal(Grid(), window, 0, mine, 64, 64, 1, Signal::set, 1)": "put_signal to a window is made by a Thread, Warp or Block"}
+NO_GRIDS = {"put_signal(Grid(), window, 0, mine, 64, 64, 1, Signal::set, 1)": "put_signal to a window by a Grid needs a team"}
 # What all crews make, each with the same arguments.
 BY_ALL = """
   status = put_signal(crew, view, mine, mine, 64, word, 1, Signal::set, 1);
   status = put_signal(crew, device, mine, mine, 64, word, 1, Signal::set, 1);
+  status = put_signal(crew, view, window, 0, mine, 64, 64, 1, Signal::set, 1, 5);
   if (is_first(crew)) status = wait_until(view, word, Compare::equal, uint64_t{1}, 5);
   status = agreed(crew, view, status, 5);
   Channel<CREW> channel(crew, view, 1, 0);

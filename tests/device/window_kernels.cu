@@ -2,6 +2,7 @@
 
 #include "isthmus/device.cuh"
 #include "isthmus/device/window.cuh"
+#include "isthmus/launch.cuh"
 #include "window_kernels.hpp"
 
 namespace window_kernels {
@@ -77,6 +78,36 @@ __global__ void exchange_kernel(const __grid_constant__ ist_window_view window, 
   }
 }
 
+// All blocks put; `team` has the words where they meet.
+__global__ void grid_kernel(ist_team_view team, const __grid_constant__ ist_window_view window, std::uint32_t epochs,
+                            Result* result) {
+  const Grid crew;
+  const int me = window.pe, right = (me + 1) % window.pes, left = (me + window.pes - 1) % window.pes;
+  auto* const own = peer_ptr<unsigned char>(window, 0, me);
+  const auto comes = [&](int number, std::uint64_t value) {
+    Status status = Status::ok;
+    if (is_first(crew))
+      status = wait_until(window, peer_ptr<std::uint64_t>(window, word(number), me), Compare::equal, value, kDeadline);
+    return !fails(result, agreed(crew, team, status, kDeadline));
+  };
+  for (std::uint32_t n = 1; n <= epochs; ++n) {
+    const auto bytes = static_cast<std::uint32_t>(mixed(9, n, 0) % (kRoom - 64));
+    for (std::uint32_t i = thread_of(crew); i < bytes; i += threads_of(crew)) own[i] = byte_of(me, n, i);
+    if (fails(result, agreed(crew, team, Status::ok, kDeadline))) return;
+    if (fails(result,
+              put_signal(crew, team, window, kRoom + n % 16, own, bytes, word(13), n, Signal::set, right, kDeadline)))
+      return;
+    if (!comes(13, n)) return;
+    for (std::uint32_t i = thread_of(crew); i < bytes; i += threads_of(crew))
+      if (const_cast<const volatile unsigned char*>(own)[kRoom + n % 16 + i] != byte_of(left, n, i))
+        atomicAdd_system(&result->wrong, 1ULL);
+    // No bytes, and a word: all have read.
+    if (fails(result, agreed(crew, team, Status::ok, kDeadline))) return;
+    if (fails(result, put_signal(crew, team, window, 0, own, 0, word(14), 1, Signal::add, left, kDeadline))) return;
+    if (!comes(14, n)) return;
+  }
+}
+
 __global__ void add_kernel(const __grid_constant__ ist_window_view window, std::uint32_t times) {
   for (std::uint32_t n = 0; n < times; ++n)
     for (int pe = 0; pe < window.pes; ++pe) atomic_add<std::uint64_t>(window, word(3), 1, pe);
@@ -128,6 +159,16 @@ void release(void* memory) { cudaFree(memory); }
 Found exchange(const ist_window_view& window, int device, std::uint32_t epochs) {
   return found_by(
       device, [&](cudaStream_t stream, Result* result) { exchange_kernel<<<1, 256, 0, stream>>>(window, epochs, result); });
+}
+
+Found exchange_as_grids(const ist_team_view& team, const ist_window_view& window, int device, std::uint32_t epochs) {
+  std::string refused;
+  Found found = found_by(device, [&](cudaStream_t stream, Result* result) {
+    const Launch launch = launch_grid(grid_kernel, kBlocks, 128, 0, stream, 0, team, window, epochs, result);
+    if (!launch.ok()) refused = launch.text;
+  });
+  if (found.refused.empty()) found.refused = refused;
+  return found;
 }
 
 Found add_everywhere(const ist_window_view& window, int device, std::uint32_t times) {

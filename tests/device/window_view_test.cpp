@@ -86,6 +86,29 @@ TEST_F(WindowView, CarriesKernelsOfTwoProcessesToEachOther) {
                  -1);
 }
 
+TEST_F(WindowView, CarriesGridsThatMeetInWordsOfATeam) {
+  expect_all_but(run_ranks(2, "host,cuda",
+                           [&](const Here& here) {
+                             Registered mine;
+                             ist_heap heap = IST_HEAP_NULL;
+                             ist_team_view team{};
+                             if (!mine.made(here) ||
+                                 ist_heap_create(here.comm, IST_KIND_CUDA, here.rank, 4 << 20, 0, &heap) != IST_OK ||
+                                 ist_heap_view(heap, &team) != IST_OK)
+                               return 50;
+                             int wrong = ist_barrier(here.comm) == IST_OK ? 0 : 1;
+                             const Found found =
+                                 window_kernels::exchange_as_grids(team, mine.view, here.rank, shorter(1000));
+                             wrong += wrong_in(here, "exchange of grids", found);
+                             wrong += ist_barrier(here.comm) == IST_OK ? 0 : 1;
+                             for (int pe = 0; pe < here.size; ++pe)
+                               for (int word : {13, 14}) wrong += wrong_word(here, mine, word, shorter(1000), pe);
+                             wrong += ist_heap_destroy(&heap) == IST_OK ? 0 : 1;
+                             return wrong + mine.freed();
+                           }),
+                 -1);
+}
+
 // Every host and every kernel at once, at every PE's word.
 TEST_F(WindowView, CountsWhatKernelsAndHostsAddAtOnce) {
   const std::uint32_t by_kernels = shorter(20000);

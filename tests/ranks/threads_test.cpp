@@ -168,10 +168,10 @@ std::vector<WayToWait> ways_to_wait() {
            }}};
 }
 
-// What exchanges may take beside threads that wait: so many times what they take before or after, whichever is longer, and half a
-// millisecond for each. Waiting for a thread that sleeps with the lock, or has the processor, takes several.
-constexpr double kTimes = 20;
-constexpr double kAllowance = 0.0005 * kExchanges;
+// What exchanges may take beside threads that wait: so many times what they take before or after, whichever is longer, and a tenth of a
+// millisecond for each, where ranks share processors. Waiting for a thread that sleeps with the lock, or has the processor, takes several.
+constexpr double kTimes = 10;
+constexpr double kAllowance = 0.0001 * kExchanges;
 
 // How long exchanges take while one thread waits in each of these ways. Rank 0's comes late to a barrier: by another one.
 double seconds_beside(const std::vector<WayToWait>& ways) {

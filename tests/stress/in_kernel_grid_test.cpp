@@ -1,5 +1,6 @@
 // The algorithms of isthmus/device.cuh on threads of the processor: where the blocks of a grid agree, and what becomes of those that are missed.
 #include <gtest/gtest.h>
+#include <isthmus/device/window.cuh>
 
 #include <array>
 #include <cstdlib>
@@ -66,6 +67,47 @@ TEST(InKernelGrids, AndBlocksCountTheSameCallsAndMessages) {
   EXPECT_EQ(0U, wrong.load());
 }
 
+// Its parts lie anywhere, here in the rooms of a team's parts.
+ist_window_view window_over(const Team& team, const ist_team_view& view) {
+  ist_window_view window{};
+  window.pe = view.pe, window.pes = view.pes;
+  window.abort_word = view.abort_word;
+  for (int pe = 0; pe < view.pes; ++pe) window.base[pe] = team.room(pe);
+  return window;
+}
+
+// The signal follows what all blocks have put, of sizes that leave some of them without bytes, too.
+TEST(InKernelGrids, PutIntoAWindowAndSignalWhenAllBlocksHave) {
+  constexpr std::uint64_t kLands = 1 << 16, kCame = 2 << 16, kRead = kCame + 8;
+  const Team team(2);
+  std::atomic<std::uint64_t> wrong{0};
+  team.play({3, 2}, [&](const Player& crew, const ist_team_view& view) {
+    const ist_window_view window = window_over(team, view);
+    const int other = 1 - view.pe;
+    unsigned char* const own = team.room(view.pe);
+    for (std::uint32_t n = 1; n <= times(500); ++n) {
+      const std::uint64_t bytes = n % 7 == 0 ? n % 9 : mixed(11, n, 0) % 3000;
+      fill(crew, view, own, bytes, n);
+      dawdle(view.pe, n, thread_of(crew));
+      wrong +=
+          put_signal(crew, view, window, kLands + n % 16, own, bytes, kCame, 1, Signal::add, other, kDeadline) != Status::ok;
+      Status came = Status::ok;
+      if (is_first(crew))
+        came =
+            wait_until(window, peer_ptr<std::uint64_t>(window, kCame, view.pe), Compare::equal, std::uint64_t{n}, kDeadline);
+      wrong += agreed(crew, view, came, kDeadline) != Status::ok;
+      wrong += wrong_in(crew, view, own + kLands + n % 16, bytes, other, n);
+      // No bytes, and a word: all have read.
+      wrong += put_signal(crew, view, window, 0, own, 0, kRead, n, Signal::set, other, kDeadline) != Status::ok;
+      if (is_first(crew))
+        came =
+            wait_until(window, peer_ptr<std::uint64_t>(window, kRead, view.pe), Compare::equal, std::uint64_t{n}, kDeadline);
+      wrong += agreed(crew, view, came, kDeadline) != Status::ok;
+    }
+  });
+  EXPECT_EQ(0U, wrong.load());
+}
+
 // So long that both blocks of a loaded machine come to the call in that time.
 constexpr std::uint64_t kLongEnough = 2000000000;  // ns
 
@@ -99,13 +141,15 @@ TEST(InKernelGrids, GiveUpABlockThatDoesNotComeForEver) {
     const auto call = [&](const Player& crew, const ist_team_view& view) {
       EXPECT_EQ(Status::late, put_signal(crew, view, words + 8, words, 8, words + 16, 1, Signal::set, 0, 5000000))
           << crew.block << " of three without " << missing;
+      EXPECT_EQ(Status::late,
+                put_signal(crew, view, window_over(team, view), 64, words, 8, 136, 1, Signal::set, 0, 5000000));
     };
     team.play({3, 1}, [&](const Player& crew, const ist_team_view& view) {
       if (crew.block != missing) call(crew, view);
     });
     // Block 0 has said so, and says it for ever; so have those that waited for it.
     for (int again = 0; again < 2; ++again) team.play({3, 1}, call);
-    EXPECT_EQ(0U, words[16]) << "no signal without all data";
+    EXPECT_EQ(0U, words[16] + words[17]) << "no signal without all data";
   }
 }
 

@@ -59,7 +59,7 @@ struct Grid {
 };
 #endif
 
-// Are they blocks that meet in words of a team's area? A call without a team, as those of a window are, that puts one word behind the data of
+// Are they blocks that meet in words of a team's area? A call without a team, as those of a window may be, that puts one word behind the data of
 // all its threads is no call of theirs, and says so when it is compiled.
 template <class Crew>
 inline constexpr bool kIsGrid = false;

@@ -73,13 +73,27 @@ IST_DEVICE_CODE void put_signal(const Crew& crew, const ist_window_view& window,
                                 std::uint64_t bytes, std::uint64_t word, std::uint64_t value, Signal how, int pe) {
   static_assert(
       !kIsGrid<Crew>,
-      "put_signal to a window is made by a Thread, Warp or Block: a window has no words where blocks of a Grid meet, and "
+      "put_signal to a window by a Grid needs a team whose words its blocks meet in, or the signal would come before what "
       "the "
-      "signal would come before what the others put. Let each block put its share with a word of its own; or put as a Grid, "
-      "meet in a team, agreed(crew, view, Status::ok), and let one thread signal()");
+      "others put: put_signal(crew, team, window, offset, source, bytes, word, value, how, pe), and look at its Status");
   put(crew, window, offset, source, bytes, pe);
   crew.sync();
   if (crew.thread == 0) signal(window, word, value, how, pe);
+}
+
+// The same by any crew: the blocks of a grid meet in words of `team`, which need not be a team of the window's PEs. The deadline and the Status
+// are those of put_signal() to a team's memory (move.cuh).
+template <class Crew>
+IST_DEVICE_CODE Status put_signal(const Crew& crew, const ist_team_view& team, const ist_window_view& window,
+                                  std::uint64_t offset, const void* source, std::uint64_t bytes, std::uint64_t word,
+                                  std::uint64_t value, Signal how, int pe, std::uint64_t deadline = 0) {
+  Gathering<Crew> all(crew, team, deadline);
+  if (!all.fits()) return Status::misuse;
+  put(crew, window, offset, source, bytes, pe);
+  return all.then([&] {
+    signal(window, word, value, how, pe);
+    return Status::ok;
+  });
 }
 
 // ---- atomics: on words of device memory, by one thread, in no order with anything else ----
