@@ -1,6 +1,9 @@
 /* Memory of devices beside that of the host: how it is allocated and freed, copies from each to each, order, what is refused, and
  * what is only of devices. Every call of every type is in the other programs here. Without a device it says so.
- * devices cuda | opencl */
+ * devices cuda | opencl [start]: with a heap from the start */
+#include <isthmus/team.h>
+#include <unistd.h>
+
 #include "check.h"
 
 enum { BYTES = 300001 };
@@ -218,7 +221,26 @@ static void buffers(unsigned char* device, unsigned char* host) {
   CHECK(handled == 2);
 }
 
+static const char* size_variable(void) {
+  return kind == SHMEMX_KIND_CUDA ? "SHMEMX_SYMMETRIC_SIZE_CUDA" : "SHMEMX_SYMMETRIC_SIZE_OPENCL";
+}
+/* A heap from the start, where there is memory for one: before anything is allocated there. Then another beginning. */
+static void from_the_start(int asked) {
+  static const char* const kNone = "no heap of that kind yet";
+  if (asked) setenv(size_variable(), "24M", 1);
+  shmem_init();
+  find_pes();
+  ist_team_view view;
+  const int got = shmemx_view(kind, &view);
+  CHECK((got != 0 && strstr(shmemx_error_text(), kNone) != NULL) != asked);
+  if (got == 0) CHECK(view.bytes >= (uint64_t)24 << 20 && view.bytes < (uint64_t)48 << 20);
+  shmem_finalize();
+}
+
 int main(int count, char** arguments) {
+  kind = count > 1 && strcmp(arguments[1], "opencl") == 0 ? SHMEMX_KIND_OPENCL : SHMEMX_KIND_CUDA;
+  from_the_start(count > 2 &&
+                 (kind == SHMEMX_KIND_OPENCL || getenv("FAKE_CUDA_DEVICES") != NULL || access("/dev/nvidia0", F_OK) == 0));
   if (!started(count, arguments)) return done();
   apart = getenv("FAKE_CUDA_LINKS") != NULL || getenv("ISTHMUS_DEVICE_IPC") != NULL;
   reached = !apart && kind == SHMEMX_KIND_CUDA; /* of OpenCL it depends on the driver */

@@ -68,6 +68,16 @@ for size in 4X 0 -1M M 99999T; do
   expect 1 "shmem_init_thread: SHMEM_SYMMETRIC_SIZE is \"$size\"; name bytes as 64M or 1.5G" none
 done
 unset SHMEM_SYMMETRIC_SIZE
+export SHMEMX_SYMMETRIC_SIZE_CUDA=1X
+expect 1 "shmem_init_thread: SHMEMX_SYMMETRIC_SIZE_CUDA is \"1X\"; name bytes as 64M or 1.5G" none
+export SHMEMX_SYMMETRIC_SIZE_CUDA=16M ISTHMUS_KINDS=host
+expect 1 "shmem_init_thread: SHMEMX_SYMMETRIC_SIZE_CUDA asks for 16777216 bytes of each PE's device: .*cuda" none
+unset SHMEMX_SYMMETRIC_SIZE_CUDA ISTHMUS_KINDS
+errors=$program
+program=sh
+expect 1 "shmem_init_thread: SHMEMX_SYMMETRIC_SIZE_OPENCL asks for 0 bytes at PE 0 and for 16777216 at PE 1; give all PEs the same" \
+  -c 'test "$ISTHMUS_RANK" = 1 && export SHMEMX_SYMMETRIC_SIZE_OPENCL=16M; exec "$0" none' "$errors"
+program=$errors
 expect 0 "" exit_0
 expect 7 "" exit_7
 expect 137 "a PE of this job died" abort

@@ -27,13 +27,18 @@ std::optional<std::uint64_t> read_size(std::string_view text) {
   return static_cast<std::uint64_t>(number);
 }
 
+std::uint64_t size_from_environment(const char* call, const char* name) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return 0;
+  if (const auto size = read_size(text)) return *size;
+  fail(call, std::string{name} + " is \"" + text + "\"; name bytes as 64M or 1.5G, from 1 to 32T");
+  return 0;
+}
+
 std::uint64_t heap_size_from_environment(const char* call) {
   for (const char* name : {"SHMEM_SYMMETRIC_SIZE", "SHMEM_SYMMETRIC_HEAP_SIZE", "SMA_SYMMETRIC_SIZE"}) {
     const char* const text = std::getenv(name);
-    if (text == nullptr || *text == '\0') continue;
-    if (const auto size = read_size(text)) return *size;
-    fail(call, std::string{name} + " is \"" + text + "\"; name bytes as 64M or 1.5G, from 1 to 32T");
-    return 0;
+    if (text != nullptr && *text != '\0') return size_from_environment(call, name);
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// The size of the symmetric heap that the environment asks for.
+// The sizes of the symmetric heaps that the environment asks for.
 //
 // Who calls this : world.cpp.
 // Threads        : any.
@@ -14,6 +14,8 @@ namespace ist::shmem {
 
 // SHMEM_SYMMETRIC_SIZE, or the older names that other implementations read; 0: none is set.
 std::uint64_t heap_size_from_environment(const char* call);
+// That variable's alone.
+std::uint64_t size_from_environment(const char* call, const char* name);
 // "64M", "1.5G", "1048576": bytes, with K, M, G or T for powers of 1024.
 std::optional<std::uint64_t> read_size(std::string_view text);
 

@@ -33,7 +33,8 @@ ist_heap heap_of(const char* call, int kind) {
     ist_heap heap = world().device_heap(number).heap;
     if (heap == nullptr)
       refused(call,
-              "there is no heap of that kind yet; shmemx_malloc_on, called by all PEs, makes it with the first memory");
+              "there is no heap of that kind yet; shmemx_malloc_on, called by all PEs, makes it with the first memory, and "
+              "a variable as SHMEMX_SYMMETRIC_SIZE_CUDA=1G does when the program starts");
     return heap;
   }
   fail(call, no_kind(kind));

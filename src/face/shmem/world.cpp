@@ -27,10 +27,12 @@ namespace {
 
 constexpr std::uint64_t kUsualBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kUsualMost = std::uint64_t{64} << 30U;
-constexpr std::uint64_t kUsualDeviceBytes = std::uint64_t{64} << 20U;
 constexpr std::size_t kLine = 64;
 constexpr std::uint32_t kStop = 1;  // the watcher is no longer needed
 constexpr std::uint32_t kEnd = 0x100;
+
+// Each asks for a heap of that kind from the start.
+constexpr std::array kDeviceSizes{"SHMEMX_SYMMETRIC_SIZE_CUDA", "SHMEMX_SYMMETRIC_SIZE_OPENCL"};
 
 // An allocation takes a little more than was asked for.
 std::uint64_t with_room_beside(std::uint64_t bytes) { return sum(bytes, std::uint64_t{1} << 20U); }
@@ -179,6 +181,7 @@ void World::open(const char* call, int threads) {
   reset_groups();
   make_own_teams();
   choose_how_to_wait(call, comm_);
+  open_heaps_asked_for(call);
   static const bool registered = std::atexit(leave_at_exit) == 0;
   static_cast<void>(registered);
   // The others wait for this PE in any case.
@@ -310,10 +313,10 @@ bool World::all_say(const char* call, bool own) const {
 }
 
 // The first thing in a heap lies where what programs may have of it begins, and all of that is free then.
-bool World::open_device_heap(const char* call, std::size_t number, std::size_t bytes) {
+bool World::open_device_heap(const char* call, std::size_t number, std::size_t bytes, std::uint64_t least) {
   DeviceHeap& made = devices_[number];
   if (made.heap != nullptr) return true;
-  device_asked_[number] = std::max(kUsualDeviceBytes, with_room_beside(bytes));
+  device_asked_[number] = std::max(least, with_room_beside(bytes));
   ist_heap heap = nullptr;
   std::uint64_t room = 0;
   void* first = nullptr;
@@ -331,6 +334,26 @@ bool World::open_device_heap(const char* call, std::size_t number, std::size_t b
   hot.devices.store(true, std::memory_order_release);
   for (Span& each : hot.spans) each.direct.store(0, std::memory_order_release);
   return true;
+}
+
+// Where PEs are started with other values, all hear so: a heap is made by all of them.
+void World::open_heaps_asked_for(const char* call) {
+  for (std::size_t number = 0; number < kDeviceKinds.size(); ++number) {
+    const std::uint64_t asked = size_from_environment(call, kDeviceSizes[number]);
+    posted(hot.pe, kWorldSlot) = asked;
+    if (!sync_all(call)) return;
+    const std::uint64_t first = posted(0, kWorldSlot);
+    int other = 0;
+    while (other < hot.pes && posted(other, kWorldSlot) == first) ++other;
+    const std::uint64_t others = other < hot.pes ? posted(other, kWorldSlot) : first;
+    if (!sync_all(call)) return;
+    const std::string what = std::string{kDeviceSizes[number]} + " asks for ";
+    if (other < hot.pes)
+      return fail(call, what + std::to_string(first) + " bytes at PE 0 and for " + std::to_string(others) + " at PE " +
+                            std::to_string(other) + "; give all PEs the same");
+    if (asked != 0 && !open_device_heap(call, number, asked, 0))
+      return fail(call, what + std::to_string(asked) + " bytes of each PE's device: " + shmemx_error_text());
+  }
 }
 
 bool World::grow_device_heap(std::size_t number, std::size_t more) {

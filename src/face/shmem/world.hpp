@@ -47,6 +47,9 @@ struct DeviceHeap {
 
 class World {
  public:
+  // Of each PE's device, unless more is asked for, or the environment has asked for some.
+  static constexpr std::uint64_t kUsualDeviceBytes = std::uint64_t{64} << 20U;
+
   void open(const char* call, int threads);
   // Collective: waits for all. Counts: the last of as many as there were open().
   void close(const char* call);
@@ -72,7 +75,7 @@ class World {
   }
   const SymmetricGlobals* globals() const { return globals_.get(); }
   // Makes it where there is none. Collective. False: remember() has why.
-  bool open_device_heap(const char* call, std::size_t number, std::size_t bytes);
+  bool open_device_heap(const char* call, std::size_t number, std::size_t bytes, std::uint64_t least = kUsualDeviceBytes);
   // All PEs, and none otherwise, meet in streams by kernels on the heap of that kind.
   bool meets_in_streams(std::size_t number) const { return meets_[number]; }
   bool grow_heap(const char* call, std::size_t more);
@@ -99,6 +102,7 @@ class World {
   void read_view(const char* call);
   static void set_size(std::uint64_t bytes);
   void share_globals(const char* call);
+  void open_heaps_asked_for(const char* call);
   bool all_say(const char* call, bool own) const;
   static void forget_spans();
   // One that was forked is no PE: what it ends is itself alone.
