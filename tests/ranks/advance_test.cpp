@@ -21,33 +21,35 @@ constexpr int kCalls = 2000;
 constexpr int kTag = 7;
 constexpr std::chrono::microseconds kPause{50};
 
-// Rank 0 starts to send 1 MiB, which needs its sender's calls, and then makes `call` again and again; how long rank 1 had to wait,
-// and how long rank 0 went on.
+// Rank 0 starts to send 1 MiB, which needs its sender's calls, and then makes `call` again and again; how long rank 0 went on, and how long
+// after its beginning rank 1 had the message: of ranks of one host, which have one clock.
 std::array<double, 2> seconds_beside(ist_comm there, const std::function<void(int)>& call, int calls,
                                      std::chrono::microseconds pause) {
-  std::array<double, 2> seconds{};
-  const auto begin = Clock::now();
-  const auto since = [&begin] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  double begin = 0;
+  std::array<double, 2> ends{};
+  const auto now = [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); };
   const auto mine = random_bytes(kBytes, 11);
   std::vector<unsigned char> theirs(kBytes, 0xa5);
   if (rank() == 0) {
     ist_request send = IST_REQUEST_NULL;
+    begin = now();
     EXPECT_EQ(IST_OK, ist_isend(ist_host(mine.data()), kBytes, IST_BYTE, 1, 0, there, &send));
     for (int n = 0; n < calls; ++n) {
       call(n);
       std::this_thread::sleep_for(pause);
     }
-    seconds[0] = since();
+    ends[0] = now();
     EXPECT_EQ(IST_OK, ist_wait(&send, IST_STATUS_IGNORE)) << ist_error_text();
   } else if (rank() == 1) {
     EXPECT_EQ(IST_OK, ist_recv(ist_host(theirs.data()), kBytes, IST_BYTE, 0, 0, there, IST_STATUS_IGNORE))
         << ist_error_text();
-    seconds[1] = since();
+    ends[1] = now();
     EXPECT_EQ(-1, first_difference(mine, theirs));
   }
-  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&seconds[0]), 1, IST_DOUBLE, 0, there));
-  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&seconds[1]), 1, IST_DOUBLE, 1, there));
-  return seconds;
+  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&begin), 1, IST_DOUBLE, 0, there));
+  for (const int of : {0, 1})
+    EXPECT_EQ(IST_OK, ist_bcast(ist_host(&ends[static_cast<std::size_t>(of)]), 1, IST_DOUBLE, of, there));
+  return {ends[0] - begin, ends[1] - begin};
 }
 
 class Advance : public ::testing::Test {
