@@ -194,9 +194,9 @@ IST_API int ist_comm_local_rank(ist_comm comm, int* rank);
 IST_API int ist_comm_local_size(ist_comm comm, int* size);
 
 /* ---- communicators: ranks in an order of their own; messages never cross from one to another ---- */
-/* Those that create are collective over the communicator they start from, one at a time on it, and sources of errors are told
- * to all its members; IST_ERR_UNREACHABLE where ranks of the new one, or those that decide on it, are on several hosts. A communicator
- * is released by ist_comm_free, or with its world; operations started on it go on. */
+/* Those that create are collective over the communicator they start from, one at a time on it. What one rank has wrong, but for that
+ * communicator, its members all hear of; IST_ERR_UNREACHABLE where ranks of the new one, or those that decide on it, are on several hosts.
+ * A communicator is released by ist_comm_free, or with its world; operations started on it go on. */
 
 /* This rank alone; owned by the world. */
 IST_API int ist_world_comm_self(ist_world world, ist_comm* comm);
@@ -206,8 +206,8 @@ IST_API int ist_comm_dup(ist_comm comm, ist_comm* created);
 IST_API int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created);
 /* One communicator per host, whose ranks alone meet for it; order as above. */
 IST_API int ist_comm_split_local(ist_comm comm, int key, ist_comm* created);
-/* Collective over the listed ranks of `comm` alone, which all pass the same list, this rank in it; the order of the list is
- * that of the new ranks. `tag`, 0 to 2^30 - 1, keeps calls of overlapping lists apart that are under way at once. */
+/* Collective over the listed ranks of `comm` alone, which all pass the same list, this rank in it, in the order of the new ranks. `tag`, 0
+ * to 2^30 - 1, keeps calls of overlapping lists apart that are under way at once. Of what is wrong only its first rank tells its list's others. */
 IST_API int ist_comm_create_group(ist_comm comm, int count, const int* ranks, int tag, ist_comm* created);
 /* Local. The world's own two cannot be freed. */
 IST_API int ist_comm_free(ist_comm* comm);

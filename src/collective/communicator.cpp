@@ -110,16 +110,16 @@ bool reaches(const Communicator& parent, int rank) {
                      [&](const auto& path) { return path->link(parent.to_world(rank)) != nullptr; });
 }
 
-// All choices, in the order of those who take part; lost: the first that never came.
-std::vector<Choice> gather_choices(const Communicator& parent, const std::vector<int>& ranks, const Choice& mine, int& lost,
+// All choices, in the order of those who take part; one that never came is refused, too, and `status` says why.
+std::vector<Choice> gather_choices(const Communicator& parent, const std::vector<int>& ranks, const Choice& mine,
                                    Status& status) {
   std::vector<Choice> all(ranks.size());
   all[0] = mine;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     const auto received = receive_host(parent, ranks[i], kChoiceTag, &all[i], sizeof all[i]);
-    if (received.ok() || !status.ok()) continue;
-    status = received.status();
-    lost = ranks[i];
+    if (received.ok()) continue;
+    all[i].refused = received.status().code();
+    if (status.ok()) status = received.status();
   }
   return all;
 }
@@ -156,17 +156,19 @@ std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std:
 // The first rank: hears all, tells all. Its own answer is returned.
 std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>& ranks, const Choice& mine,
                               ContextSource& contexts, Status& status) {
-  int lost = -1;
-  const std::vector<Choice> all = gather_choices(parent, ranks, mine, lost, status);
-  const auto plans = lost < 0 ? sort_choices(parent, ranks, all, contexts) : std::map<std::int32_t, Plan>{};
+  const std::vector<Choice> all = gather_choices(parent, ranks, mine, status);
+  const auto lost = std::find_if(all.begin(), all.end(), [](const Choice& one) { return one.refused != IST_OK; });
+  Answer none;
+  if (lost != all.end()) none = {ranks[static_cast<std::size_t>(lost - all.begin())], lost->refused};
+  const auto plans = lost == all.end() ? sort_choices(parent, ranks, all, contexts) : std::map<std::int32_t, Plan>{};
   std::vector<std::byte> own;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto found = plans.find(all[i].colour);
-    const Plan plan = found == plans.end() ? Plan{Answer{lost, status.code(), 0, 0, LanePool::kNone}, {}, 0} : found->second;
+    const Plan plan = found == plans.end() ? Plan{none, {}, 0} : found->second;
     auto bytes = pack(plan.answer, plan.members);
     if (i == 0) {
       own = std::move(bytes);
-    } else if (ranks[i] != lost) {
+    } else if (all[i].refused == IST_OK) {
       const Status told = send_host(parent, ranks[i], kAnswerTag, bytes.data(), bytes.size());
       if (status.ok() && !told.ok()) status = told;
     }
@@ -296,11 +298,12 @@ Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, co
   std::vector<std::byte> answer;
   const int first = ranks.front();
   const LanesOffered offered{parent.with_world().lanes};
-  const Choice mine{choice.colour, choice.key, offered.lanes};
+  const Choice mine{choice.colour, choice.key, offered.lanes, choice.refused};
   if (parent.rank() == first) {
     answer = decide(parent, ranks, mine, contexts, status);
   } else {
     status = send_host(parent, first, kChoiceTag, &mine, sizeof mine);
+    if (choice.refused != IST_OK) return Status{static_cast<Code>(choice.refused), "this rank has refused"};
     if (status.ok()) answer = receive_answer(parent, first, kAnswerTag, status);
   }
   if (!status.ok()) return status;
@@ -332,6 +335,13 @@ Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, c
   if (!status.ok()) return status;
   return unpack(parent, members.front(), answer,
                 "group of " + std::to_string(members.size()) + " ranks of " + parent.name());
+}
+
+void refuse_group(const Communicator& parent, const std::vector<int>& members, std::int32_t tag, Code why) {
+  const auto answer = pack({parent.rank(), why}, {});
+  for (const int member : members)
+    if (member != parent.rank() && reaches(parent, member))
+      static_cast<void>(send_host(parent, member, kGroupTag + tag, answer.data(), answer.size()));
 }
 
 }  // namespace ist

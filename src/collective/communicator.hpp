@@ -161,7 +161,8 @@ inline constexpr std::int32_t kMostGroupTag = (1 << 30) - 1;  // what create_gro
 struct Choice {
   std::int32_t colour = kNoColour;  // kNoColour: in no new communicator
   std::int32_t key = 0;
-  std::uint32_t lanes = 0;  // that this rank offers
+  std::uint32_t lanes = 0;        // that this rank offers
+  std::int32_t refused = IST_OK;  // else: why this rank cannot take part. All hear of it, and it waits for no answer
 };
 
 // One new communicator per colour, ranks in the order of key, then of rank in the parent. Null for kNoColour.
@@ -173,5 +174,7 @@ Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, co
 // Collective over `members` alone, ranks of the parent, this one among them; `tag`, 0 to kMostGroupTag, keeps simultaneous calls apart.
 Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
                                                    std::int32_t tag, ContextSource& contexts);
+// What the first of them does where it cannot: it tells the others why.
+void refuse_group(const Communicator& parent, const std::vector<int>& members, std::int32_t tag, Code why);
 
 }  // namespace ist

@@ -129,32 +129,31 @@ int ist_dims_create(int ranks, int ndims, int* dims) try {
 
 int ist_cart_create(ist_comm comm, int ndims, const int* dims, const int* periods, int, ist_comm* cart) try {
   const ist::Range range("ist_cart_create");
-  return ist::create("ist_cart_create", comm, cart,
-                     [&](const ist::InWorld& parent) -> ist::Result<std::unique_ptr<ist::Communicator>> {
-                       auto grid = ist::grid_of(ndims, dims, periods, *parent.comm);
-                       if (!grid.ok()) return grid.status();
-                       int places = 1;
-                       for (const int extent : grid->dims) places *= extent;
-                       const ist::Choice choice{parent.comm->rank() < places ? 0 : ist::kNoColour, 0};
-                       auto made = ist::split(*parent.comm, choice, parent.world->contexts(), "grid");
-                       if (made.ok() && *made) (*made)->set_grid(std::move(*grid));
-                       return made;
-                     });
+  return ist::create("ist_cart_create", comm, cart, [&](const ist::InWorld& parent, ist::Status wrong) {
+    auto grid = ist::grid_of(ndims, dims, periods, *parent.comm);
+    if (wrong.ok() && !grid.ok()) wrong = grid.status();
+    int places = 1;
+    if (grid.ok())
+      for (const int extent : grid->dims) places *= extent;
+    const ist::Choice choice{parent.comm->rank() < places ? 0 : ist::kNoColour, 0};
+    auto made = ist::split_unless(wrong, parent, choice, "grid");
+    if (made.ok() && *made) (*made)->set_grid(std::move(*grid));
+    return made;
+  });
 } catch (...) {
   return ist::report_exception("ist_cart_create");
 }
 
 int ist_cart_sub(ist_comm cart, int ndims, const int* remain, ist_comm* sub) try {
   const ist::Range range("ist_cart_sub");
-  return ist::create("ist_cart_sub", cart, sub,
-                     [&](const ist::InWorld& parent) -> ist::Result<std::unique_ptr<ist::Communicator>> {
-                       auto found = ist::sub_grid_of(*parent.comm, ndims, remain);
-                       if (!found.ok()) return found.status();
-                       // In the order of ranks the last dimension that is left runs fastest, as in the whole.
-                       auto made = ist::split(*parent.comm, {found->colour, 0}, parent.world->contexts(), "grid");
-                       if (made.ok() && *made) (*made)->set_grid(std::move(found->grid));
-                       return made;
-                     });
+  return ist::create("ist_cart_sub", cart, sub, [&](const ist::InWorld& parent, ist::Status wrong) {
+    auto found = ist::sub_grid_of(*parent.comm, ndims, remain);
+    if (wrong.ok() && !found.ok()) wrong = found.status();
+    // In the order of ranks the last dimension that is left runs fastest, as in the whole.
+    auto made = ist::split_unless(wrong, parent, {found.ok() ? found->colour : 0, 0}, "grid");
+    if (made.ok() && *made) (*made)->set_grid(std::move(found->grid));
+    return made;
+  });
 } catch (...) {
   return ist::report_exception("ist_cart_sub");
 }

@@ -21,17 +21,26 @@ Result<ist_comm> hand_out(const InWorld& parent, ist_comm handle, Result<std::un
 
 }  // namespace
 
-int create(const char* call, ist_comm comm, ist_comm* created,
-           const std::function<Result<std::unique_ptr<Communicator>>(const InWorld&)>& make) {
+int create(const char* call, ist_comm comm, ist_comm* created, const MakesComm& make) {
+  Status wrong;
   if (created == nullptr)
-    return report(IST_ERR_ARGUMENT, std::string{call} + ": the place for the new communicator is null");
-  *created = IST_COMM_NULL;
+    wrong = {IST_ERR_ARGUMENT, "the place for the new communicator is null"};
+  else
+    *created = IST_COMM_NULL;
   const auto parent = look_up(comm);
   if (!parent.ok()) return report(in_call(call, parent.status()));
-  const auto handle = hand_out(*parent, comm, make(*parent));
+  const auto handle = hand_out(*parent, comm, make(*parent, std::move(wrong)));
   if (!handle.ok()) return report(in_call(call, handle.status()));
   *created = *handle;
   return IST_OK;
+}
+
+Result<std::unique_ptr<Communicator>> split_unless(const Status& wrong, const InWorld& parent, Choice choice,
+                                                   const std::string& what) {
+  choice.refused = wrong.code();
+  auto made = split(*parent.comm, choice, parent.world->contexts(), what);
+  if (!wrong.ok()) return wrong;
+  return made;
 }
 
 namespace {
@@ -58,11 +67,9 @@ int count_local(const InWorld& found, Counts counts) {
   return count;
 }
 
-Result<std::unique_ptr<Communicator>> split_by(const InWorld& parent, int colour, int key, const std::string& what) {
-  if (colour < 0 && colour != IST_UNDEFINED)
-    return Status{IST_ERR_ARGUMENT, "color is " + std::to_string(colour) + "; it must be 0 or more, or IST_UNDEFINED"};
-  const Choice choice{colour == IST_UNDEFINED ? kNoColour : colour, key};
-  return split(*parent.comm, choice, parent.world->contexts(), what);
+Status check_colour(int colour) {
+  if (colour >= 0 || colour == IST_UNDEFINED) return {};
+  return {IST_ERR_ARGUMENT, "color is " + std::to_string(colour) + "; it must be 0 or more, or IST_UNDEFINED"};
 }
 
 Status check_members(const Communicator& comm, int count, const int* ranks) {
@@ -80,6 +87,22 @@ Status check_members(const Communicator& comm, int count, const int* ranks) {
     return {IST_ERR_ARGUMENT,
             "this rank, " + std::to_string(comm.rank()) + ", is not in the list; only the listed ranks call"};
   return {};
+}
+
+// The others wait for the first of them alone, which tells those that its list has where something is wrong there.
+Result<std::unique_ptr<Communicator>> group_unless(Status wrong, const InWorld& parent, int count, const int* ranks,
+                                                   int tag) {
+  if (wrong.ok()) wrong = check_members(*parent.comm, count, ranks);
+  if (tag < 0 || tag > kMostGroupTag)
+    return wrong.ok() ? Status{IST_ERR_ARGUMENT,
+                               "tag is " + std::to_string(tag) + "; it must be 0 to " + std::to_string(kMostGroupTag)}
+                      : wrong;
+  if (wrong.ok()) return create_group(*parent.comm, {ranks, ranks + count}, tag, parent.world->contexts());
+  if (count < 1 || ranks == nullptr || ranks[0] != parent.comm->rank()) return wrong;
+  std::set<int> listed(ranks, ranks + count);
+  std::erase_if(listed, [&](int rank) { return rank < 0 || rank >= parent.comm->size(); });
+  refuse_group(*parent.comm, {listed.begin(), listed.end()}, tag, wrong.code());
+  return wrong;
 }
 
 }  // namespace
@@ -143,16 +166,19 @@ int ist_comm_name(ist_comm comm, char* name, size_t size) try {
 
 int ist_comm_dup(ist_comm comm, ist_comm* created) try {
   const ist::Range range("ist_comm_dup");
-  return ist::create("ist_comm_dup", comm, created,
-                     [](const ist::InWorld& parent) { return ist::split_by(parent, 0, 0, "duplicate"); });
+  return ist::create("ist_comm_dup", comm, created, [](const ist::InWorld& parent, const ist::Status& wrong) {
+    return ist::split_unless(wrong, parent, {0, 0}, "duplicate");
+  });
 } catch (...) {
   return ist::report_exception("ist_comm_dup");
 }
 
 int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created) try {
   const ist::Range range("ist_comm_split");
-  return ist::create("ist_comm_split", comm, created, [&](const ist::InWorld& parent) {
-    return ist::split_by(parent, color, key, "colour " + std::to_string(color));
+  return ist::create("ist_comm_split", comm, created, [&](const ist::InWorld& parent, ist::Status wrong) {
+    if (wrong.ok()) wrong = ist::check_colour(color);
+    return ist::split_unless(wrong, parent, {color == IST_UNDEFINED ? ist::kNoColour : color, key},
+                             "colour " + std::to_string(color));
   });
 } catch (...) {
   return ist::report_exception("ist_comm_split");
@@ -160,12 +186,13 @@ int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created) try {
 
 int ist_comm_split_local(ist_comm comm, int key, ist_comm* created) try {
   const ist::Range range("ist_comm_split_local");
-  return ist::create("ist_comm_split_local", comm, created, [&](const ist::InWorld& parent) {
+  return ist::create("ist_comm_split_local", comm, created, [&](const ist::InWorld& parent, const ist::Status& wrong) {
     std::vector<int> ranks;
     for (const ist::Rank rank : parent.world->peers().local())
       if (const int member = parent.comm->from_world(rank); member >= 0) ranks.push_back(member);
     std::sort(ranks.begin(), ranks.end());
-    return ist::split_among(*parent.comm, ranks, {0, key}, parent.world->contexts(), "one host");
+    auto made = ist::split_among(*parent.comm, ranks, {0, key, 0, wrong.code()}, parent.world->contexts(), "one host");
+    return wrong.ok() ? std::move(made) : wrong;
   });
 } catch (...) {
   return ist::report_exception("ist_comm_split_local");
@@ -173,14 +200,9 @@ int ist_comm_split_local(ist_comm comm, int key, ist_comm* created) try {
 
 int ist_comm_create_group(ist_comm comm, int count, const int* ranks, int tag, ist_comm* created) try {
   const ist::Range range("ist_comm_create_group");
-  return ist::create("ist_comm_create_group", comm, created,
-                     [&](const ist::InWorld& parent) -> ist::Result<std::unique_ptr<ist::Communicator>> {
-                       IST_TRY(ist::check_members(*parent.comm, count, ranks));
-                       if (tag < 0 || tag > ist::kMostGroupTag)
-                         return ist::Status{IST_ERR_ARGUMENT, "tag is " + std::to_string(tag) + "; it must be 0 to " +
-                                                                  std::to_string(ist::kMostGroupTag)};
-                       return ist::create_group(*parent.comm, {ranks, ranks + count}, tag, parent.world->contexts());
-                     });
+  return ist::create("ist_comm_create_group", comm, created, [&](const ist::InWorld& parent, const ist::Status& wrong) {
+    return ist::group_unless(wrong, parent, count, ranks, tag);
+  });
 } catch (...) {
   return ist::report_exception("ist_comm_create_group");
 }
