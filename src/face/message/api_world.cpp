@@ -45,12 +45,12 @@ int ist_world_create_configured(const char* settings, ist_world* world) try {
 int ist_world_destroy(ist_world* world) try {
   const ist::Range range("ist_world_destroy");
   if (world == nullptr) return ist::null_result("ist_world_destroy", "world");
-  const auto found = ist::look_up(*world);
-  if (!found.ok()) return ist::report(ist::in_call("ist_world_destroy", found.status()));
-  if (found->world->of_another_process()) {
+  if (ist::is_parents_world(*world)) {
     *world = IST_WORLD_NULL;
     return IST_OK;
   }
+  const auto found = ist::look_up(*world);
+  if (!found.ok()) return ist::report(ist::in_call("ist_world_destroy", found.status()));
   const auto removed = ist::remove_world(*world);
   *world = IST_WORLD_NULL;
   const ist::Status ended = removed->end();
@@ -61,9 +61,9 @@ int ist_world_destroy(ist_world* world) try {
 
 int ist_world_leave(ist_world world) try {
   const ist::Range range("ist_world_leave");
+  if (ist::is_parents_world(world)) return IST_OK;
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(ist::in_call("ist_world_leave", found.status()));
-  if (found->world->of_another_process()) return IST_OK;
   const ist::Status ended = found->world->leave();
   return ended.ok() ? IST_OK : ist::report(ist::in_call("ist_world_leave", ended));
 } catch (...) {

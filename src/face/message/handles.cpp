@@ -1,5 +1,7 @@
 #include "face/message/handles.hpp"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <mutex>
 
@@ -30,11 +32,32 @@ std::uint64_t pack(HandleType type, std::size_t slot, std::uint64_t generation) 
   return kNotRequest | static_cast<std::uint64_t>(type) << 59 | static_cast<std::uint64_t>(slot + 1) << 51 | generation;
 }
 
+// A copy of the parent's, in a forked child, whose calls find none of them: what it sent would take the place of what the parent sends.
+bool is_parents(std::size_t slot) {
+  if (slot >= kMostWorlds) return false;
+  const std::lock_guard lock(registry().mutex);
+  const Place& place = registry().places[slot];
+  return place.owner != nullptr && place.owner->of_another_process();
+}
+
 Status bad_handle(const char* expected, std::uint64_t value) {
   if (value == 0) return {IST_ERR_HANDLE, std::string{"the "} + expected + " is null"};
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
+  if (is_parents(((value & kNotRequest) != 0 ? value >> 51 & 0xff : value >> 56) - 1))
+    return {IST_ERR_HANDLE, std::string{text.data()} + " is a " + expected +
+                                " of the process that this one was forked from; a forked child is no rank, so let the "
+                                "parent make the call"};
   return {IST_ERR_HANDLE, std::string{text.data()} + " is no " + expected + " of this process; was it released?"};
+}
+
+// fork() holds the registry's lock until parent and child go on, so that no other thread has it in a child that has no such thread.
+void before_fork() { registry().mutex.lock(); }
+void in_parent() { registry().mutex.unlock(); }
+void in_child() {
+  comms_gone.fetch_add(1, std::memory_order_relaxed);
+  for (std::atomic<World*>& world : worlds_by_slot) world.store(nullptr, std::memory_order_relaxed);
+  registry().mutex.unlock();
 }
 
 struct Found {
@@ -72,6 +95,8 @@ std::uint64_t value_of(Handle handle) {
 constinit std::array<std::atomic<World*>, kMostWorlds> worlds_by_slot{};
 
 Result<ist_world> add_world(std::unique_ptr<World> world) {
+  static const bool prepared = ::pthread_atfork(before_fork, in_parent, in_child) == 0;
+  static_cast<void>(prepared);
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   for (std::size_t slot = 0; slot < kMostWorlds; ++slot) {
@@ -82,6 +107,12 @@ Result<ist_world> add_world(std::unique_ptr<World> world) {
     return reinterpret_cast<ist_world>(pack(HandleType::world, slot, place.generation.load()));
   }
   return Status{IST_ERR_MEMORY, "this process already has " + std::to_string(kMostWorlds) + " worlds; destroy one first"};
+}
+
+bool is_parents_world(ist_world handle) {
+  const Found found = find_place(HandleType::world, value_of(handle));
+  return found.place != nullptr && found.place->generation.load() == found.rest &&
+         is_parents(((value_of(handle) >> 51) & 0xff) - 1);
 }
 
 std::unique_ptr<World> remove_world(ist_world handle) {

@@ -3,7 +3,7 @@
 // Who calls this : the api_*.cpp files.
 // Threads        : any; a world must not be destroyed while another thread is inside a call on it, as in MPI.
 // Ownership      : the registry owns the worlds of this process. It holds no other state: worlds know nothing of each other.
-// Errors         : IST_ERR_HANDLE with what was given and what was expected.
+// Errors         : IST_ERR_HANDLE with what was given and what was expected; so in a forked child, of all that its parent had.
 #pragma once
 
 #include <isthmus/heap.h>
@@ -27,6 +27,8 @@ struct InWorld {
 };
 
 Result<ist_world> add_world(std::unique_ptr<World> world);
+// In a forked child: is this its copy of a world of the parent's?
+bool is_parents_world(ist_world handle);
 // Takes the world out of the registry; null if the handle is none.
 std::unique_ptr<World> remove_world(ist_world handle);
 
