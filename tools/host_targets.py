@@ -216,14 +216,18 @@ def last_objects(measured, kind):
 
 
 def newest_of_pairs(measured, kind):
-    """Of every machine the last record of every pair of memories, since a comparison may be of some pairs alone."""
+    """Of every machine the last record of every pair of memories, since a comparison may be of some pairs alone: the last with an MPI in it, where
+    there is one, since a run in which none worked takes no verdict back."""
     found = {}
-    for file in records(measured, kind):
-        entries = json.loads(file.read_text())
-        if entries:
+    all_records = [entries for entries in (json.loads(file.read_text()) for file in records(measured, kind)) if entries]
+    for with_mpi in (True, False):
+        for entries in all_records:
             kept = found.setdefault(entries[0]["machine"], [])
             known = {(one["from"], one["to"]) for one in kept}
-            kept.extend(one for one in entries if (one["from"], one["to"]) not in known)
+            beside_mpi = {(one["from"], one["to"]) for one in entries for peer in one.get("peers", ())
+                          if peer["name"].startswith("Open MPI")}
+            pairs = beside_mpi if with_mpi else {(one["from"], one["to"]) for one in entries}
+            kept.extend(one for one in entries if (one["from"], one["to"]) in pairs - known)
     return found
 
 

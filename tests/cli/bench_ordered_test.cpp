@@ -80,8 +80,9 @@ TEST_F(Bench, StreamsOfEveryClassOfCudaMemoryAreMeasuredByOneCommand) {
   std::string variables;
   if (!cuda_with(1, variables))
     GTEST_SKIP() << "not covered here: classes of memory in streams; there is neither a GPU nor the driver of the tests";
-  const Ran ran =
-      run_program("bench stream-bandwidth --every-pair --quick --iterations 1 --sizes 1000 --json " + file(), variables);
+  // 25 jobs one after the other: half a minute, and six times that beside 15 other tests on the same GPUs.
+  const Ran ran = run_program("bench stream-bandwidth --every-pair --quick --iterations 1 --sizes 1000 --json " + file(),
+                              variables, 400);
   ASSERT_EQ(ran.status, 0) << ran.output;
   std::set<std::string> words;
   for (const auto& one : result()) words.insert(one["pair"][0].get<std::string>());

@@ -1,11 +1,13 @@
 """Proves how row 10 is judged by a comparison with MPIs (tools/host_targets.py): by what was measured again in turn, where it was, and
 beside what copies allow between two processors. Argument: the folder of the tools."""
+import json
 import pathlib
 import sys
+import tempfile
 
 TOOLS = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(TOOLS))
-from host_targets import BANDWIDTH_SIZES, from_comparison  # noqa: E402
+from host_targets import BANDWIDTH_SIZES, from_comparison, newest_of_pairs  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 WINDOWS = "host to host, 4 KiB to 4 MiB, bandwidth beside "
@@ -109,11 +111,26 @@ def windows_of_fresh_bytes_are_judged_apart():
     assert not any("just written" in measure for measure in judged(compared("bandwidth", 4 * KIB, 1.0, 2.0)))
 
 
+def a_run_without_an_mpi_takes_no_verdict_back():
+    def record(day, *entries):
+        (folder / f"2026-11-{day}-2x-gpu-device-peers.json").write_text(json.dumps([{"machine": "2 x GPU", "from": "cuda:0", "day": day, "date": f"2026-11-{day}", **one} for one in entries]))
+    mpi = {"peers": [{"name": "NCCL"}, {"name": "Open MPI v4"}]}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        record(20, {"to": "cuda:1", **mpi}, {"to": "host", **mpi})
+        record(21, {"to": "cuda:1", **mpi}, {"to": "cuda:1"})
+        record(22, {"to": "cuda:1", "peers": [{"name": "NCCL"}]}, {"to": "pinned", "peers": []})
+        record(23)
+        found = newest_of_pairs(folder, "device-peers")
+    assert sorted((one["to"], one["day"]) for one in found.pop("2 x GPU")) == [("cuda:1", 21), ("cuda:1", 21), ("host", 20), ("pinned", 22)] and not found
+
+
 def main():
     windows_are_judged_by_what_was_measured_again()
     a_rate_is_judged_so_where_its_quickest_is_an_open_mpi()
     what_could_not_wait_for_the_processors_is_noted()
     long_windows_behind_messages_that_take_turns_say_so()
+    a_run_without_an_mpi_takes_no_verdict_back()
     ucx_without_an_mpi_is_a_peer()
     bare_windows_are_what_copies_allow_there()
     windows_of_fresh_bytes_are_judged_apart()

@@ -20,9 +20,9 @@ struct Ran {
 };
 
 // `environment`: NAME=value words in front of the command. A rank of another job must not be taken for ours.
-inline Ran run_program(const std::string& arguments, const std::string& environment = "") {
+inline Ran run_program(const std::string& arguments, const std::string& environment = "", int seconds = 150) {
   const std::string command = "env -u RANK -u WORLD_SIZE -u ISTHMUS_SIZE -u ISTHMUS_RANK -u ISTHMUS_BOOT_FD " + environment +
-                              " timeout -k 5 150 " PROGRAM " " + arguments + " 2>&1 </dev/null";
+                              " timeout -k 5 " + std::to_string(seconds) + " " PROGRAM " " + arguments + " 2>&1 </dev/null";
   Ran ran;
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return ran;
