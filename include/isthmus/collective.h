@@ -2,7 +2,8 @@
  *
  * Buffers: each rank's may live in any kind of memory, whatever the others' do. Counts are elements of `type`; the same type
  * and, where a call has one count, the same count are given on every rank. Displacements of the v forms count elements too.
- * What a call sends and what it receives must not overlap, but for IST_IN_PLACE (IST_ERR_ARGUMENT), nor parts that are received.
+ * What a call sends and what it receives must not overlap, but for IST_IN_PLACE (IST_ERR_ARGUMENT, of a nonblocking form when its request
+ * is waited for, since the others have to hear of it), nor parts that are received.
  * Order of a reduction: follows from operation, type, count and number of ranks alone, whoever is the root; never from timing, kinds of memory, devices,
  * settings or how the communicator was made: the same inputs give the same bits, and all ranks get the same ones. (The bits inside of a
  * NaN may differ; what NCCL carries is combined in an order of its own; docs/collectives.md says when it does.)
@@ -26,8 +27,9 @@ extern "C" {
 #endif
 
 /* The operation of a reduction: one of these, or what ist_op_create() makes. Sums and products: integers, which wrap,
- * floating point and complex; minimum and maximum: integers and floating point; logical: integers; bitwise: integers and
- * IST_BYTE; MINLOC and MAXLOC: the pairs, of equal values the lower index. */
+ * floating point and complex; minimum and maximum: integers and floating point; logical: integers, 0 or 1 where two
+ * contributions or more were combined, and of one alone what it was, as in MPI; bitwise: integers and IST_BYTE; MINLOC and
+ * MAXLOC: the pairs, of equal values the lower index. */
 typedef struct ist_op_handle* ist_op;
 #define IST_OP_NULL ((ist_op)0)
 #define IST_SUM ((ist_op)1)
