@@ -60,7 +60,7 @@
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
 #   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
 #   NVSHMEM_HOME        the same of NVSHMEM
-#   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
+#   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/ (tools/peers/get_ucx.sh makes one); otherwise that of Open MPI is taken
 #   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told; that all rounds
 #                       of a call of peers may (560); after which no sweep begins (250)
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
