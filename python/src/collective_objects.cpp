@@ -1,11 +1,11 @@
 // Collective calls on objects, but for reductions: their lengths first, then their bytes, on a communicator that nothing else uses for such calls.
+#include <array>
 #include <functional>
 #include <new>
 #include <numeric>
 
 #include "collective.hpp"
 #include "errors.hpp"
-#include "gil.hpp"
 #include "objects.hpp"
 
 namespace isthmus_python {
@@ -14,15 +14,17 @@ namespace {
 using namespace nb::literals;
 using Counts = std::vector<std::int64_t>;
 
-// Two calls of the library, the second of which needs what the first brought.
+// Two calls of the library, the second of which needs what the first brought. All ranks make them in one order: so one whose caller
+// a signal has called away in between is finished before a later one begins.
 class ObjectExchange final : public Operation {
  public:
   using Step = std::function<int(ObjectExchange&, ist_request*)>;
   ObjectExchange(std::shared_ptr<Channels> channels, std::vector<nb::bytes> pickled)
       : channels_(whole(std::move(channels))), pickled_(std::move(pickled)) {}
-  int start(const Step& first, Step second) {
-    second_ = std::move(second);
-    return first(*this, flight_.out());
+  // Its place is behind those of the communicator that have one.
+  void line_up(Step first, Step second) {
+    steps_ = {std::move(first), std::move(second)};
+    turn_ = channels_->object_calls++;
   }
   bool staged() const override { return true; }
   ist_comm comm() const { return channels_->heads; }
@@ -51,30 +53,36 @@ class ObjectExchange final : public Operation {
 
  protected:
   bool step(Outcome& outcome) override {
-    if (!flight_.look(outcome)) return false;
-    if (outcome.code != IST_OK || !second_) return true;
-    flight_ = Flight{};
-    outcome.code = std::exchange(second_, nullptr)(*this, flight_.out());
-    if (outcome.code != IST_OK) outcome.text = ist_error_text();
-    return outcome.code != IST_OK;
+    if (channels_->object_calls_over.load(std::memory_order_acquire) != turn_ || !steps_made(outcome)) return false;
+    channels_->object_calls_over.fetch_add(1, std::memory_order_release);
+    return true;
   }
 
  private:
+  bool steps_made(Outcome& outcome) {
+    while (flight_.look(outcome)) {  // an empty one is complete
+      if (outcome.code != IST_OK || next_ == steps_.size()) return true;
+      flight_ = Flight{};
+      outcome.code = steps_[next_++](*this, flight_.out());
+      if (outcome.code == IST_OK) continue;
+      outcome.text = ist_error_text();
+      return true;
+    }
+    return false;
+  }
+
   std::shared_ptr<Channels> channels_;
   std::vector<nb::bytes> pickled_;
   std::unique_ptr<char[]> received_;
-  Step second_;
+  std::array<Step, 2> steps_;
+  std::size_t next_ = 0;
+  std::uint32_t turn_ = 0;
   Flight flight_;
 };
 
-void run(const std::shared_ptr<Channels>& on, const std::shared_ptr<ObjectExchange>& exchange,
-         const ObjectExchange::Step& first, ObjectExchange::Step second) {
-  int code = IST_OK;
-  {
-    const LetGo without_gil{on->session->inside()};
-    code = exchange->start(first, std::move(second));
-  }
-  check(code);
+void run(const std::shared_ptr<Channels>& on, const std::shared_ptr<ObjectExchange>& exchange, ObjectExchange::Step first,
+         ObjectExchange::Step second) {
+  exchange->line_up(std::move(first), std::move(second));
   finish(on->session, exchange);
 }
 

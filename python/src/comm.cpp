@@ -51,7 +51,12 @@ std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, co
 
 StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr<Operation>& operation) {
   Request pending{session, operation};
-  pending.wait();
+  try {
+    pending.wait();
+  } catch (nb::python_error&) {
+    if (operation->staged() && !operation->complete()) session->go_on(*operation);
+    throw;
+  }
   return StatusView(operation->outcome());
 }
 

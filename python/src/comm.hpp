@@ -39,6 +39,8 @@ struct Channels {
   int size = 1;
   std::atomic<std::uint32_t> objects_sent{0};
   std::atomic<std::uint32_t> barriers{0};
+  std::atomic<std::uint32_t> object_calls{0};  // collective ones, which take turns
+  std::atomic<std::uint32_t> object_calls_over{0};
 };
 
 // Those with communicators of their own; the others raise IST_ERR_UNREACHABLE.
@@ -114,7 +116,7 @@ StatusView exchange(const Channels& on, Half out, Half in);
 
 using Call = int (*)(ist_buffer, std::int64_t, ist_type, int, int, ist_comm, ist_request*);
 std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, const Channels& on);
-// Waits for it, and gives what it says; an interrupted one goes on, kept by the session.
+// Waits for it, and gives what it says; an interrupted one goes on, kept by the session, which also makes its steps.
 StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr<Operation>& operation);
 
 void bind_comm(nb::module_& module);

@@ -172,6 +172,7 @@ std::vector<ist_halo_field> Halo::in_c() const {
 void Halo::make(const Make& make) {
   session_->require_open();
   session_->sweep();
+  finish_left(*session_);
   const auto fields = in_c();
   int code = IST_OK;
   {
@@ -270,6 +271,7 @@ void Halo::update() {
 void Halo::free() {
   session_->require_open();
   if (halo_ == IST_HALO_NULL) return;
+  finish_left(*session_);
   ist_halo halo = std::exchange(halo_, IST_HALO_NULL);  // which is freed also where that is an error
   int code = IST_OK;
   {

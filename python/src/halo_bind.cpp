@@ -10,6 +10,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "halo.hpp"
+#include "wait.hpp"
 
 namespace isthmus_python {
 namespace {
@@ -52,6 +53,7 @@ nb::object halo_grid(const Comm& comm, const std::vector<int>& dims, const std::
                                 " dims; give as many periods, and as many entries of a process map");
   if (periods) around.assign(periods->begin(), periods->end());
   const auto& on = comm.open();
+  finish_left(*on->session);
   ist_halo_grid grid = IST_HALO_GRID_NULL;
   int code = IST_OK;
   {

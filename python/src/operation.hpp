@@ -45,6 +45,9 @@ class Operation {
   virtual bool counts() const { return false; }
   // Has it steps of its own, which somebody must make also while nobody waits for it?
   virtual bool staged() const { return false; }
+  // A signal has called its caller away, and other ranks need its steps.
+  void leave() { left_.store(true, std::memory_order_relaxed); }
+  bool left() const { return left_.load(std::memory_order_relaxed) && !complete(); }
   // Is its outcome of use to nobody without its request? Then it is given up when that is dropped.
   virtual bool ends_with_request() const { return false; }
   // What Python raised inside of it and is raised in place of the outcome's error; empty if nothing was. With the GIL.
@@ -69,6 +72,7 @@ class Operation {
  private:
   std::mutex mutex_;
   std::atomic<bool> complete_;
+  std::atomic<bool> left_{false};
   Outcome outcome_;
 };
 

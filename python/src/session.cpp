@@ -8,7 +8,9 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include <isthmus/boot.h>
 
@@ -20,6 +22,8 @@ namespace {
 
 constexpr std::size_t kSweepAtLeast = 16;
 constexpr std::chrono::seconds kLastMoment{2};
+// Of the thread that makes the steps of calls whose callers have left: they have waited already, and may do so for ever.
+constexpr std::chrono::milliseconds kNap{1};
 
 // Touched with the GIL only. Never destroyed: Python may outlive the statics of this file.
 std::vector<std::weak_ptr<Session>>& open_sessions() {
@@ -178,7 +182,7 @@ void Session::free_later(ist_request request) {
 }
 
 void Session::progress() {
-  if (staged_.load(std::memory_order_relaxed) == 0) return;
+  if (!has_steps()) return;
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || stepping_) return;
@@ -190,6 +194,45 @@ void Session::progress() {
   for (Operation* each : steps_) each->advance();
   const std::lock_guard lock(mutex_);
   stepping_ = false;
+}
+
+void Session::go_on(Operation& operation) {
+  operation.leave();
+  if (closed() || one_thread_) return;  // nobody closes it meanwhile, since that takes the GIL
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(driven_, true)) return;
+  }
+  ++inside_;  // what is kept holds the session, and close() waits for who is inside
+  try {
+    std::thread([this] { drive(); }).detach();
+  } catch (const std::system_error&) {  // then its steps are made in calls alone
+    const std::lock_guard lock(mutex_);
+    driven_ = false;
+    --inside_;
+  }
+}
+
+void Session::drive() {
+  while (!closed()) {
+    progress();
+    {
+      const std::lock_guard lock(mutex_);
+      driven_ = any_left();
+      if (!driven_) break;
+    }
+    std::this_thread::sleep_for(kNap);
+  }
+  --inside_;  // and then the session may be gone
+}
+
+bool Session::any_left() const {
+  return std::any_of(kept_.begin(), kept_.end(), [](const auto& each) { return each->left(); });
+}
+
+bool Session::left_some() {
+  const std::lock_guard lock(mutex_);
+  return any_left();
 }
 
 void Session::sweep() {

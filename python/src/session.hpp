@@ -55,11 +55,19 @@ class Session {
   void free_later(ist_request request);
   // Operations with steps of their own make them in every wait, whoever waits for what.
   void progress();
+  bool has_steps() const { return staged_.load(std::memory_order_relaxed) != 0; }
+  // A kept one with steps, whose caller a signal has called away: a thread makes them while the program may make no call at all,
+  // since other ranks wait for them. Not where one thread at a time is inside the library.
+  void go_on(Operation& operation);
+  // Is one of those not complete?
+  bool left_some();
   // Lets go of the kept operations that are complete, now and then, since many may be kept; and of what is to be freed.
   void sweep();
 
  private:
   Session();
+  void drive();
+  bool any_left() const;  // with the mutex held
 
   ist_world world_ = IST_WORLD_NULL;
   std::atomic<bool> closing_{false};
@@ -72,6 +80,7 @@ class Session {
   std::mutex mutex_;
   std::vector<std::shared_ptr<Operation>> kept_;
   bool stepping_ = false;          // progress() looks at kept ones, which must stay
+  bool driven_ = false;            // by a thread of go_on()
   std::vector<Operation*> steps_;  // of progress()
   std::vector<ist_comm> dead_comms_;
   std::vector<ist_request> dead_requests_;

@@ -19,6 +19,8 @@ using namespace std::chrono_literals;
 
 // How soon a signal is seen; taking the GIL may cost another thread's switch interval, so not more often.
 constexpr auto kSignalsEvery = 50ms;
+// Those of operations that have some, while another thread makes a call of all ranks.
+constexpr auto kStepsEvery = 1ms;
 // The library's own habits: a rank with a processor of its own spins for about a millisecond before it first yields, one
 // without gives way at once and then sleeps, longer the longer it has waited already.
 constexpr int kLooksAlone = 5000;
@@ -161,6 +163,10 @@ std::size_t wait_for_any(Sessions sessions, std::span<const std::shared_ptr<Oper
 
 void wait_for(Session& session, const std::function<bool()>& over) { wait_until(session, over); }
 
+void finish_left(Session& session) {
+  if (session.one_thread()) wait_until(session, [&] { return !session.left_some(); });
+}
+
 namespace {
 
 // Between the thread that makes a call and the one that waits for it.
@@ -216,6 +222,7 @@ void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> c
   session->require_open();
   // One after the other: all ranks make them in one order.
   wait_until(*session, [&] { return session->left_behind().load() == 0; });
+  finish_left(*session);
   begins();
   if (session->one_thread() || !in_main_thread()) {
     int code = IST_OK;
@@ -234,9 +241,11 @@ void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> c
   bool interrupted = false;
   while (!done && !interrupted) {
     {
-      const nb::gil_scoped_release release;
+      const LetGo without_gil{session->inside()};
+      // Others may need steps of what is under way here before they come to this call.
+      if (!session->closed()) session->progress();
       std::unique_lock lock(shared->mutex);
-      done = shared->over.wait_for(lock, kSignalsEvery, [&] { return shared->done; });
+      done = shared->over.wait_for(lock, session->has_steps() ? kStepsEvery : kSignalsEvery, [&] { return shared->done; });
     }
     if (done || PyErr_CheckSignals() == 0) continue;
     interrupted = true;

@@ -23,6 +23,9 @@ void wait_for(Sessions sessions, std::span<const std::shared_ptr<Operation>> ope
 std::size_t wait_for_any(Sessions sessions, std::span<const std::shared_ptr<Operation>> operations);
 // The same for anything that can be asked, without the GIL.
 void wait_for(Session& session, const std::function<bool()>& over);
+// Before a call of the library that waits for other ranks: they may need steps of what a signal has left unfinished, and where one
+// thread at a time is inside the library nobody makes them meanwhile.
+void finish_left(Session& session);
 // A call of the library that waits for other ranks and cannot be taken back. It is made by a thread of its own, so that a signal ends the
 // caller's wait (not where threads=single promises that there is one at a time); the call goes on then, and `late` hears, without the GIL,
 // how it ended; the next one waits for it. Raises what the library says. What they hold goes with the GIL held, or not at all.
