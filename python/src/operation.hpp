@@ -19,8 +19,8 @@ namespace isthmus_python {
 
 struct Outcome {
   int code = IST_OK;
-  std::string text;  // of the error
-  ist_status status{IST_PROC_NULL, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};
+  std::string text;                                                             // of the error
+  ist_status status{IST_ANY_SOURCE, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};  // the empty one of isthmus.h
   std::int64_t item_size = 1;
 };
 

@@ -10,6 +10,20 @@ import isthmus
 from devices import DeviceArray, Driver, Exporter, InterfaceArray
 
 
+def test_what_was_not_started_and_what_nobody_sent_have_the_empty_status(comm, ring):
+    """That of isthmus.h, which is not that of a message from nobody."""
+    pair = [comm.send_init(bytearray(8), ring[0], 30), comm.recv_init(bytearray(8), ring[1], 30)]
+    total = np.empty(2)
+    reduced = comm.iallreduce(np.ones(2), total, isthmus.Operation(np.add))
+    sent = comm.isend(b"", comm.rank, 30)
+    comm.recv(bytearray(8), comm.rank, 30)
+    for status in [*(request.wait() for request in pair), *isthmus.waitall(pair), reduced.wait(), sent.wait(), isthmus.Status()]:
+        assert (status.source, status.tag, status.bytes, status.code) == (isthmus.ANY_SOURCE, isthmus.ANY_TAG, 0, 0)
+    pair[1] = comm.recv_init(bytearray(8), isthmus.PROC_NULL)
+    pair[1].start()
+    assert pair[1].wait().source == isthmus.PROC_NULL
+
+
 @pytest.mark.parametrize("size", [0, 1, 4097, (1 << 20) + 1])
 def test_every_start_sends_what_the_buffer_then_holds(comm, ring, make_noise, size):
     out, into = np.empty(size, "u1"), np.empty(size, "u1")
