@@ -95,6 +95,68 @@ def test_stubs_name_every_public_thing():
     assert (SOURCES / "python" / "isthmus" / "py.typed").exists()
 
 
+def arguments_by_name():
+    """Of the stubs' functions, methods and constructors; several classes may have a method of one name."""
+    stub = ast.parse((SOURCES / "python" / "isthmus" / "_core.pyi").read_text())
+    found = {}
+    for owner in ast.walk(stub):
+        for each in getattr(owner, "body", []) if isinstance(owner, (ast.Module, ast.ClassDef)) else []:
+            if isinstance(each, ast.FunctionDef):
+                found.setdefault(owner.name if each.name == "__init__" else each.name, []).append(each.args)
+    return found
+
+
+def parameters(arguments):
+    """Those that may be given by their place, and those by their name alone, each with its default."""
+    places = [each.arg for each in arguments.posonlyargs + arguments.args]
+    defaults = [None] * (len(places) - len(arguments.defaults)) + arguments.defaults
+    by_place = [pair for pair in zip(places, defaults) if pair[0] != "self"]
+    return by_place, dict(zip((each.arg for each in arguments.kwonlyargs), arguments.kw_defaults))
+
+
+def same(written, true):
+    """Defaults. What is not written is left open, as are operations in the stubs."""
+    if written is None or true is None:
+        return written is None
+    values = [getattr(isthmus, text) if hasattr(isthmus, text) else ast.literal_eval(text) for text in map(ast.unparse, (written, true))]
+    return ... in values or values[0] == values[1]
+
+
+def agrees(written, true):
+    """What is written has the true parameters, in their order and with `*` where theirs is; those at the end may be left out."""
+    (by_place, by_name), (true_by_place, true_by_name) = parameters(written), parameters(true)
+    return (len(by_place) <= len(true_by_place) and set(by_name) <= set(true_by_name)
+            and all(name == true_name and same(default, true_default)
+                    for (name, default), (true_name, true_default) in zip(by_place, true_by_place))
+            and all(same(default, true_by_name[name]) for name, default in by_name.items()))
+
+
+def can_be_made(call, true):
+    by_place, by_name = parameters(true)
+    free = {name for name, _ in by_place[len(call.args):]} | set(by_name)
+    return len(call.args) <= len(by_place) and (true.kwarg or all(each.arg in free for each in call.keywords))
+
+
+def test_calls_in_the_document_are_those_of_the_stubs():
+    """Those in the first column of a table are signatures, with a `*` before what is given by name; the others are calls."""
+    true = arguments_by_name()
+    looked_at = set()
+    for line in (SOURCES / "docs" / "python.md").read_text().split("\n"):
+        column = line.split("|")[1] if line.startswith("| ") else ""
+        for text, is_signature in (column, True), (line.replace(column, "", 1), False):
+            for name, inside in re.findall(r"`(?:\w+\.)?(\w+)\(([^`]+)\)`", text):
+                if name not in true or inside == "...":
+                    continue
+                looked_at.add(name)
+                if is_signature:
+                    written, right = ast.parse(f"def call({inside}): pass").body[0].args, agrees
+                else:
+                    written, right = ast.parse(f"call({inside})").body[0].value, can_be_made
+                assert any(right(written, each) for each in true[name]), f"{name}({inside})"
+    assert looked_at >= {"sendrecv", "sendrecv_replace", "recv", "waitall", "reduce_scatter", "gather", "alltoall", "reduce_object", "World",
+                         "send_on", "send_on_queue"}, looked_at
+
+
 def test_everything_public_is_exported_and_documented():
     for name in isthmus.__all__:
         thing = getattr(isthmus, name)
