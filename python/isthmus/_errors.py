@@ -107,7 +107,8 @@ def make_waitall_error(call: str, name: str, statuses: list[Status | None], erro
     """The exception of waitall and its like; called by the extension."""
     failed = [(at, each) for at, each in enumerate(errors) if each is not None]
     at, first = failed[0]
-    error = WaitallError(f"{call}: {len(failed)} of {len(errors)} requests failed; the first is number {at}: {first}",
+    why = str(first).removeprefix(f"{call}: ")
+    error = WaitallError(f"{call}: {len(failed)} of {len(errors)} requests failed; the first is number {at}: {why}",
                          Code.IN_STATUS, name, statuses[at])
     error.statuses, error.errors, error.__cause__ = statuses, errors, first
     return error

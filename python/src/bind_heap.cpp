@@ -7,7 +7,7 @@ namespace {
 
 void bind_arrays(nb::module_& module) {
   using namespace nb::literals;
-  nb::class_<SymmetricArray>(
+  Bound<SymmetricArray>(
       module, "SymmetricArray",
       "Memory of a symmetric heap, of which every PE has a copy; this is the caller's. numpy.asarray() and "
       "cupy.asarray() give views of it, which are void once the heap or its world is closed. Of an OpenCL heap it is named "
@@ -41,7 +41,7 @@ void bind_arrays(nb::module_& module) {
       .def("__repr__", &SymmetricArray::text);
 }
 
-using Class = nb::class_<Heap>;
+using Class = Bound<Heap>;
 
 void bind_copies(Class& heap) {
   using namespace nb::literals;
@@ -103,7 +103,7 @@ void bind_words(Class& heap) {
 
 }  // namespace
 
-void bind_heaps(nb::module_& module, nb::class_<Comm>& comm) {
+void bind_heaps(nb::module_& module, Bound<Comm>& comm) {
   using namespace nb::literals;
   bind_arrays(module);
   Class heap(

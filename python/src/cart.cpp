@@ -95,14 +95,14 @@ Numbers dims_create(int ranks, Numbers dims) {
 
 }  // namespace
 
-void bind_carts(nb::module_& module, nb::class_<Comm>& comm) {
+void bind_carts(nb::module_& module, Bound<Comm>& comm) {
   comm.def(
       "cart_create", &cart_create, "dims"_a, "periods"_a = nb::none(), "reorder"_a = false,
       nb::sig("def cart_create(self, dims: collections.abc.Sequence[int], periods: collections.abc.Sequence[bool] | None "
               "= None, reorder: bool = False) -> Cart | None"),
       "A grid over the first ranks, the last dimension running fastest; None to the rest. periods: which dimensions "
       "close to a ring. Collective.");
-  nb::class_<Cart, Comm>(module, "Cart", "A communicator with a grid over its ranks.")
+  Bound<Cart, Comm>(module, "Cart", "A communicator with a grid over its ranks.")
       .def_prop_ro("ndims", &Cart::ndims)
       .def_prop_ro("dims", &Cart::dims, "Extent of each dimension.")
       .def_prop_ro("periods", &Cart::periods, "Whether each dimension closes to a ring.")
@@ -116,8 +116,8 @@ void bind_carts(nb::module_& module, nb::class_<Comm>& comm) {
            "The grid of the ranks with this one's coordinates in the dimensions that do not remain, of which one must. "
            "Collective.")
       .def("__repr__", &Cart::grid_text);
-  module.def("dims_create", &dims_create, "ranks"_a, "dims"_a,
-             "Balanced extents of a grid; entries that are not 0 are kept: dims_create(12, [0, 0]) gives [4, 3].");
+  define(module, "dims_create", &dims_create, "ranks"_a, "dims"_a,
+         "Balanced extents of a grid; entries that are not 0 are kept: dims_create(12, [0, 0]) gives [4, 3].");
 }
 
 }  // namespace isthmus_python

@@ -315,7 +315,7 @@ using Start = Started (*)(Ranks, Arguments...);
 
 // The call that starts, and gives a request.
 template <class... Arguments, class... Extra>
-void bind_start(nb::class_<Comm>& comm, const std::string& name, Start<Arguments...> start, const std::string& parameters,
+void bind_start(Bound<Comm>& comm, const std::string& name, Start<Arguments...> start, const std::string& parameters,
                 const Extra&... extra) {
   comm.def(
       kept("i" + name),
@@ -328,7 +328,7 @@ void bind_start(nb::class_<Comm>& comm, const std::string& name, Start<Arguments
 
 // Both: the one that waits, and the one that starts.
 template <class... Arguments, class... Extra>
-void bind_both(nb::class_<Comm>& comm, const std::string& name, Start<Arguments...> start, const std::string& parameters,
+void bind_both(Bound<Comm>& comm, const std::string& name, Start<Arguments...> start, const std::string& parameters,
                const char* text, const Extra&... extra) {
   comm.def(
       kept(name),
@@ -340,7 +340,7 @@ void bind_both(nb::class_<Comm>& comm, const std::string& name, Start<Arguments.
   bind_start(comm, name, start, parameters, extra...);
 }
 
-void bind_reductions(nb::class_<Comm>& comm) {
+void bind_reductions(Bound<Comm>& comm) {
   const auto send = "send"_a.none();
   const auto recv = "recv"_a.none();
   const auto op = "op"_a = Reducer{IST_SUM, "SUM"};
@@ -360,13 +360,13 @@ void bind_reductions(nb::class_<Comm>& comm) {
 }  // namespace
 
 void bind_in_place(nb::module_& module) {
-  nb::class_<InPlace>(module, "InPlace", "The class of IN_PLACE.").def("__repr__", [](const InPlace&) {
+  Bound<InPlace>(module, "InPlace", "The class of IN_PLACE.").def("__repr__", [](const InPlace&) {
     return "isthmus.IN_PLACE";
   });
   module.attr("IN_PLACE") = nb::cast(InPlace{});
 }
 
-void bind_collectives(nb::class_<Comm>& comm) {
+void bind_collectives(Bound<Comm>& comm) {
   const auto send = "send"_a.none();
   const auto recv = "recv"_a.none();
   const auto root = "root"_a = 0;

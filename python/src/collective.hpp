@@ -14,8 +14,8 @@ namespace isthmus_python {
 struct InPlace {};
 
 void bind_in_place(nb::module_& module);
-void bind_collectives(nb::class_<Comm>& comm);
-void bind_object_collectives(nb::class_<Comm>& comm);
-void bind_object_reductions(nb::class_<Comm>& comm);
+void bind_collectives(Bound<Comm>& comm);
+void bind_object_collectives(Bound<Comm>& comm);
+void bind_object_reductions(Bound<Comm>& comm);
 
 }  // namespace isthmus_python

@@ -218,7 +218,7 @@ nb::object scatter_object(const Comm& self, nb::handle objects, int root) {
 
 }  // namespace
 
-void bind_object_collectives(nb::class_<Comm>& comm) {
+void bind_object_collectives(Bound<Comm>& comm) {
   comm.def("bcast_object", &bcast_object, "object"_a.none(), "root"_a = 0,
            nb::sig("def bcast_object(self, object: object, root: int = 0) -> typing.Any"),
            "The root's object; what the others give is not looked at.")

@@ -193,8 +193,8 @@ void Comm::barrier() const {
 void bind_comm(nb::module_& module) {
   using namespace nb::literals;
   constexpr int any = IST_ANY_SOURCE;
-  nb::class_<Comm> comm(module, "Comm",
-                        "Ranks that exchange messages. A buffer is any object with memory; see the documentation.");
+  Bound<Comm> comm(module, "Comm",
+                   "Ranks that exchange messages. A buffer is any object with memory; see the documentation.");
   comm.def_prop_ro("rank", &Comm::rank)
       .def_prop_ro("size", &Comm::size)
       .def_prop_ro("local_rank", &Comm::local_rank, "Rank among the ranks of this host.")

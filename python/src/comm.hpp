@@ -120,13 +120,13 @@ std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, co
 StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr<Operation>& operation);
 
 void bind_comm(nb::module_& module);
-void bind_more(nb::class_<Comm>& comm);
-void bind_probes(nb::class_<Comm>& comm);
-void bind_streams(nb::class_<Comm>& comm);
-void bind_stream_collectives(nb::class_<Comm>& comm);
-void bind_queues(nb::class_<Comm>& comm);
+void bind_more(Bound<Comm>& comm);
+void bind_probes(Bound<Comm>& comm);
+void bind_streams(Bound<Comm>& comm);
+void bind_stream_collectives(Bound<Comm>& comm);
+void bind_queues(Bound<Comm>& comm);
 void bind_matched(nb::module_& module);
-void bind_carts(nb::module_& module, nb::class_<Comm>& comm);
+void bind_carts(nb::module_& module, Bound<Comm>& comm);
 void bind_world(nb::module_& module);
 void bind_objects(nb::module_& module);
 

@@ -126,7 +126,7 @@ std::string Comm::explain(nb::handle buffer, int dest, Count count) const {
   return text;
 }
 
-void bind_more(nb::class_<Comm>& comm) {
+void bind_more(Bound<Comm>& comm) {
   using namespace nb::literals;
   comm.def("ssend", &Comm::ssend, "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(), "count"_a = nb::none(),
            "As send, and returns only when the matching receive has begun.")

@@ -16,7 +16,11 @@ namespace isthmus_python {
 
 namespace nb = nanobind;
 
-// The exception for a code, not raised. `status` may be empty.
+// The call of the package that this thread is in (bound.hpp); null: none that has a name.
+inline thread_local const char* call_made = nullptr;
+
+// The exception for a code, not raised; its text begins with the call of the package where it began with one of the library, which
+// the user has not made. `status` may be empty.
 nb::object make_error(int code, const std::string& text, nb::handle status = {});
 [[noreturn]] void raise(nb::handle error);
 [[noreturn]] void raise(int code, const std::string& text);

@@ -98,6 +98,6 @@ class Halo {
 // In bytes; empty where the array tells none.
 std::vector<std::int64_t> strides_of(nb::handle array, std::int64_t item_size);
 
-void bind_halos(nb::module_& module, nb::class_<Comm>& comm);
+void bind_halos(nb::module_& module, Bound<Comm>& comm);
 
 }  // namespace isthmus_python

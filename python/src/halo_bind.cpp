@@ -138,8 +138,8 @@ nb::object halo_lists(const Comm& comm, const Lists& lists, const nb::iterable& 
 }
 
 void bind_grids(nb::module_& module) {
-  nb::class_<HaloGrid>(module, "HaloGrid",
-                       "A grid of ranks that data is cut over, told of in the order of the data's dimensions.")
+  Bound<HaloGrid>(module, "HaloGrid",
+                  "A grid of ranks that data is cut over, told of in the order of the data's dimensions.")
       .def_prop_ro("ndims", &HaloGrid::ndims)
       .def_prop_ro("dims", &HaloGrid::dims, "Ranks in each dimension.")
       .def_prop_ro("periods", &HaloGrid::periods)
@@ -158,7 +158,7 @@ void bind_grids(nb::module_& module) {
       .def("all_sides", &HaloGrid::all_sides, "field"_a, nb::kw_only(), "reach"_a = 0,
            "The same of more than 26 neighbours, an ist_halo_all_sides.")
       .def("__repr__", &HaloGrid::text);
-  nb::class_<HaloField>(
+  Bound<HaloField>(
       module, "HaloField",
       "An array with its halos, of any kind of memory. halo: (minus, plus), or (minus, plus, begin, end), of each "
       "dimension of the grid; begin and end are the first and last index of its own. Order in memory is the "
@@ -188,10 +188,10 @@ void bind_grids(nb::module_& module) {
 
 }  // namespace
 
-void bind_halos(nb::module_& module, nb::class_<Comm>& comm) {
+void bind_halos(nb::module_& module, Bound<Comm>& comm) {
   bind_grids(module);
-  nb::class_<Halo>(module, "Halo",
-                   "An exchange of fields between neighbours: pack, exchange (or start_exchange and wait), unpack.")
+  Bound<Halo>(module, "Halo",
+              "An exchange of fields between neighbours: pack, exchange (or start_exchange and wait), unpack.")
       .def(
           "set_fields", [](Halo& self, const nb::iterable& fields) { self.set_fields(fields_of(fields)); }, "fields"_a,
           nb::sig("def set_fields(self, fields: collections.abc.Iterable[HaloField]) -> None"),

@@ -99,6 +99,6 @@ class Heap : public std::enable_shared_from_this<Heap> {
   mutable std::vector<Region> under_way_;  // what put_nbi, get_nbi and put_signal_nbi were given, until quiet
 };
 
-void bind_heaps(nb::module_& module, nb::class_<Comm>& comm);
+void bind_heaps(nb::module_& module, Bound<Comm>& comm);
 
 }  // namespace isthmus_python

@@ -137,7 +137,7 @@ nb::object improbe(const Comm& comm, int source, int tag) {
 }  // namespace
 
 void bind_matched(nb::module_& module) {
-  nb::class_<Matched>(module, "Message", "A message that mprobe or improbe has set aside: only this object receives it.")
+  Bound<Matched>(module, "Message", "A message that mprobe or improbe has set aside: only this object receives it.")
       .def("recv", &Matched::recv, "buffer"_a.none(), nb::kw_only(), "count"_a = nb::none(),
            "Receives it into the buffer, once.")
       .def("irecv", &Matched::irecv, "buffer"_a.none(), nb::kw_only(), "count"_a = nb::none(),
@@ -146,7 +146,7 @@ void bind_matched(nb::module_& module) {
       .def("__repr__", &Matched::text);
 }
 
-void bind_probes(nb::class_<Comm>& comm) {
+void bind_probes(Bound<Comm>& comm) {
   comm.def("probe", &probe, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,
            "Waits for a message of buffers that a receive would take, and leaves it there.")
       .def("iprobe", &iprobe, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,

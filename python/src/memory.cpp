@@ -109,7 +109,7 @@ std::string Registration::text() const {
 
 void bind_memory(nb::module_& module) {
   using namespace nb::literals;
-  nb::class_<Buffer>(module, "Buffer", "A place named by hand, for memory that no protocol describes.")
+  Bound<Buffer>(module, "Buffer", "A place named by hand, for memory that no protocol describes.")
       .def(nb::init<const std::string&, std::uint64_t, std::int64_t, const std::string&, std::uint64_t, std::uint64_t, bool,
                     nb::object, bool>(),
            "kind"_a, "object"_a, "count"_a, "typestr"_a = "u1", nb::kw_only(), "offset"_a = 0, "queue"_a = 0,
@@ -118,8 +118,8 @@ void bind_memory(nb::module_& module) {
            "queue: CUstream or cl_command_queue with its pending work. owner: kept alive with the buffer. "
            "ready: the promise of isthmus.ready().")
       .def("__repr__", &Buffer::text);
-  module.def(
-      "ready",
+  define(
+      module, "ready",
       [](const nb::object& memory) {
         Region region = to_region(memory, Access::read);
         region.place = ist_buffer_ready(region.place);
@@ -131,17 +131,15 @@ void bind_memory(nb::module_& module) {
       "nor work that reads it where it is being received into. Its stream is then not asked, which saves up to 1.5 us of "
       "each message. "
       "memory: whatever can be sent; it is kept alive with the buffer.");
-  nb::class_<Memory>(module, "Memory",
-                     "Memory of any kind that World.allocate gave; freed when the last reference is dropped.")
+  Bound<Memory>(module, "Memory", "Memory of any kind that World.allocate gave; freed when the last reference is dropped.")
       .def_prop_ro("nbytes", &Memory::bytes)
       .def_prop_ro("kind", &Memory::kind)
       .def_prop_ro("address", &Memory::address, "Address, CUdeviceptr or cl_mem.")
       .def_prop_ro("queue", &Memory::queue, "The CUstream or cl_command_queue that the library uses for it.")
       .def("__repr__", &Memory::text);
-  nb::class_<Registration>(
-      module, "Registration",
-      "Host memory that World.register has page-locked; unlocked by release(), at the end of a with block, "
-      "or when the last reference is dropped. Keeps the memory alive; nothing may be in flight on it then.")
+  Bound<Registration>(module, "Registration",
+                      "Host memory that World.register has page-locked; unlocked by release(), at the end of a with block, "
+                      "or when the last reference is dropped. Keeps the memory alive; nothing may be in flight on it then.")
       .def("release", &Registration::release)
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Registration"))

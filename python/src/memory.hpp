@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "bound.hpp"
 #include "region.hpp"
 #include "session.hpp"
 

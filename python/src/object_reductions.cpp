@@ -49,7 +49,7 @@ nb::object exscan_object(const Comm& self, nb::handle object, nb::handle op) {
 
 }  // namespace
 
-void bind_object_reductions(nb::class_<Comm>& comm) {
+void bind_object_reductions(Bound<Comm>& comm) {
   const auto op = "op"_a = Reducer{IST_SUM, "SUM"};
   comm.def("reduce_object", &reduce_object, "object"_a.none(), op, "root"_a = 0,
            nb::sig(

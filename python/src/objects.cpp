@@ -177,9 +177,9 @@ nb::object Comm::sendrecv_object(nb::handle object, int dest, int source, int se
 }
 
 void bind_objects(nb::module_& module) {
-  nb::class_<ObjectRequest, Pending>(module, "ObjectRequest",
-                                     "A receive of an object under way. Dropped before a message has matched it, it is "
-                                     "cancelled: nobody could have the object.")
+  Bound<ObjectRequest, Pending>(module, "ObjectRequest",
+                                "A receive of an object under way. Dropped before a message has matched it, it is "
+                                "cancelled: nobody could have the object.")
       .def("wait", &ObjectRequest::wait, nb::sig("def wait(self) -> typing.Any"),
            "The object; every call gives the same one.");
 }

@@ -126,7 +126,7 @@ void PersistentRequest::start() {
 }
 
 void bind_persistent(nb::module_& module) {
-  nb::class_<PersistentRequest, Pending>(
+  Bound<PersistentRequest, Pending>(
       module, "PersistentRequest",
       "A send or receive that is started as often as wanted, one start at a time. It keeps its buffer; where several "
       "requests are given to a call, one that is not started is passed over.")
@@ -134,12 +134,12 @@ void bind_persistent(nb::module_& module) {
            "Begins it again, with what the buffer then holds. The stream of device memory is the one that is current now.")
       .def("wait", &PersistentRequest::wait, nb::sig("def wait(self) -> Status"),
            "Waits for the last start without the GIL; of one that is not started, what the last one came to.");
-  module.def("startall", &startall, "requests"_a,
-             nb::sig("def startall(requests: collections.abc.Iterable[PersistentRequest]) -> None"),
-             "Starts all, in their order.");
+  define(module, "startall", &startall, "requests"_a,
+         nb::sig("def startall(requests: collections.abc.Iterable[PersistentRequest]) -> None"),
+         "Starts all, in their order.");
 }
 
-void bind_persistent_calls(nb::class_<Comm>& comm) {
+void bind_persistent_calls(Bound<Comm>& comm) {
   comm.def("send_init", &made<ist_send_init, Access::read>, "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(),
            "count"_a = nb::none(),
            nb::sig("def send_init(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> "

@@ -58,6 +58,6 @@ class PersistentRequest final : public Pending {
 };
 
 void bind_persistent(nb::module_& module);
-void bind_persistent_calls(nb::class_<Comm>& comm);
+void bind_persistent_calls(Bound<Comm>& comm);
 
 }  // namespace isthmus_python

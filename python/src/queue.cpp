@@ -120,7 +120,7 @@ void prepare_on_queue(const Comm& comm, nb::handle queue, int partner, int tag, 
 
 }  // namespace
 
-void bind_queues(nb::class_<Comm>& comm) {
+void bind_queues(Bound<Comm>& comm) {
   using namespace nb::literals;
   comm.def("send_on_queue", &send_on_queue, "queue"_a, "buffer"_a, "dest"_a, "tag"_a = 0, nb::kw_only(),
            "count"_a = nb::none(), "wait_for"_a = nb::none(),

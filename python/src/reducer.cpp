@@ -230,7 +230,7 @@ std::shared_ptr<Operation> start_with_function(const std::shared_ptr<Channels>& 
 }
 
 void bind_reducers(nb::module_& module) {
-  nb::class_<Reducer>(module, "Operation", "What a reduction combines with: SUM, MIN and so on, or a function.")
+  Bound<Reducer>(module, "Operation", "What a reduction combines with: SUM, MIN and so on, or a function.")
       .def(
           "__init__", &make_operation, "function"_a, "commutative"_a = true,
           nb::sig("def __init__(self, function: collections.abc.Callable[[typing.Any, typing.Any], typing.Any], "

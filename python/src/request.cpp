@@ -115,7 +115,7 @@ nb::object Request::result() { return status(); }
 
 void bind_requests(nb::module_& module) {
   using namespace nb::literals;
-  nb::class_<StatusView>(module, "Status", "What a completed operation has to say.")
+  Bound<StatusView>(module, "Status", "What a completed operation has to say.")
       .def(nb::init<>())
       .def_prop_ro("source", &StatusView::source, "Rank of the sender.")
       .def_prop_ro("tag", &StatusView::tag)
@@ -128,7 +128,7 @@ void bind_requests(nb::module_& module) {
       .def_prop_ro("code", &StatusView::code, "0, or the Code of the error.")
       .def_prop_ro("cancelled", &StatusView::cancelled)
       .def("__repr__", &StatusView::text);
-  nb::class_<Pending>(module, "PendingOperation", "What all requests have in common.")
+  Bound<Pending>(module, "PendingOperation", "What all requests have in common.")
       .def("test", &Pending::test, "True when complete; raises if it failed. Moves every operation of the world on.")
       .def("cancel", &Pending::cancel,
            "Gives up a receive that no message has matched, a send that no receive has asked for, or this rank's part in a "
@@ -138,7 +138,7 @@ void bind_requests(nb::module_& module) {
           "Lets go of it, as dropping does: what is under way goes on and keeps its buffer, and nobody is told how it ends.")
       .def_prop_ro("status", &Pending::status, nb::sig("def status(self) -> Status | None"), "None before completion.")
       .def("__repr__", &Pending::text);
-  nb::class_<Request, Pending>(
+  Bound<Request, Pending>(
       module, "Request",
       "A send or receive under way. It keeps its buffer alive until it is complete, also when it is dropped.")
       .def("wait", &Request::wait, nb::sig("def wait(self) -> Status"),

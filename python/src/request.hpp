@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bound.hpp"
 #include "session.hpp"
 
 namespace isthmus_python {

@@ -133,24 +133,24 @@ nb::list testsome(const nb::iterable& requests) {
 
 void bind_request_sets(nb::module_& module) {
   using namespace nb::literals;
-  module.def("waitany", &waitany, "requests"_a,
-             nb::sig("def waitany(requests: collections.abc.Iterable[PendingOperation]) -> tuple[int, typing.Any]"),
-             "Index and result of the first that is complete; raises if it failed. Leave it out of the next call.");
-  module.def("waitall", &waitall, "requests"_a,
-             nb::sig("def waitall(requests: collections.abc.Iterable[PendingOperation]) -> list"),
-             "Waits for all, also when some fail, and gives what each wait() would; failures raise WaitallError.");
-  module.def("waitsome", &waitsome, "requests"_a,
-             nb::sig("def waitsome(requests: collections.abc.Iterable[PendingOperation]) -> list[tuple[int, typing.Any]]"),
-             "Waits for at least one: index and result of each that is complete. Leave them out of the next call.");
-  module.def("testany", &testany, "requests"_a,
-             nb::sig("def testany(requests: collections.abc.Iterable[PendingOperation]) -> tuple[int, typing.Any] | None"),
-             "As waitany; None if none is complete now.");
-  module.def("testall", &testall, "requests"_a,
-             nb::sig("def testall(requests: collections.abc.Iterable[PendingOperation]) -> list | None"),
-             "As waitall; None if not all are complete now.");
-  module.def("testsome", &testsome, "requests"_a,
-             nb::sig("def testsome(requests: collections.abc.Iterable[PendingOperation]) -> list[tuple[int, typing.Any]]"),
-             "As waitsome, of those that are complete now.");
+  define(module, "waitany", &waitany, "requests"_a,
+         nb::sig("def waitany(requests: collections.abc.Iterable[PendingOperation]) -> tuple[int, typing.Any]"),
+         "Index and result of the first that is complete; raises if it failed. Leave it out of the next call.");
+  define(module, "waitall", &waitall, "requests"_a,
+         nb::sig("def waitall(requests: collections.abc.Iterable[PendingOperation]) -> list"),
+         "Waits for all, also when some fail, and gives what each wait() would; failures raise WaitallError.");
+  define(module, "waitsome", &waitsome, "requests"_a,
+         nb::sig("def waitsome(requests: collections.abc.Iterable[PendingOperation]) -> list[tuple[int, typing.Any]]"),
+         "Waits for at least one: index and result of each that is complete. Leave them out of the next call.");
+  define(module, "testany", &testany, "requests"_a,
+         nb::sig("def testany(requests: collections.abc.Iterable[PendingOperation]) -> tuple[int, typing.Any] | None"),
+         "As waitany; None if none is complete now.");
+  define(module, "testall", &testall, "requests"_a,
+         nb::sig("def testall(requests: collections.abc.Iterable[PendingOperation]) -> list | None"),
+         "As waitall; None if not all are complete now.");
+  define(module, "testsome", &testsome, "requests"_a,
+         nb::sig("def testsome(requests: collections.abc.Iterable[PendingOperation]) -> list[tuple[int, typing.Any]]"),
+         "As waitsome, of those that are complete now.");
 }
 
 }  // namespace isthmus_python

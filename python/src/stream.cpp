@@ -72,7 +72,7 @@ void prepare_on(const Comm& comm, nb::handle stream, int partner, int tag, bool 
 
 }  // namespace
 
-void bind_streams(nb::class_<Comm>& comm) {
+void bind_streams(Bound<Comm>& comm) {
   using namespace nb::literals;
   comm.def("send_on", &send_on, "stream"_a.none(), "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(),
            "count"_a = nb::none(),

@@ -77,7 +77,7 @@ void allreduce_on(const Comm& comm, nb::handle stream, nb::handle send, nb::hand
 
 }  // namespace
 
-void bind_stream_collectives(nb::class_<Comm>& comm) {
+void bind_stream_collectives(Bound<Comm>& comm) {
   using namespace nb::literals;
   const auto stream = "stream"_a.none();
   const auto op = "op"_a = Reducer{IST_SUM, "SUM"};

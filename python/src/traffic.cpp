@@ -49,7 +49,7 @@ Traffic traffic_of(Session& session, std::optional<int> peer, const std::optiona
 }
 
 void bind_traffic(nb::module_& module) {
-  nb::class_<Traffic>(module, "Traffic", "Messages and bytes that World.traffic counted.")
+  Bound<Traffic>(module, "Traffic", "Messages and bytes that World.traffic counted.")
       .def_prop_ro("messages_sent", [](const Traffic& self) { return self.found.messages_sent; })
       .def_prop_ro("bytes_sent", [](const Traffic& self) { return self.found.bytes_sent; })
       .def_prop_ro("messages_received", [](const Traffic& self) { return self.found.messages_received; })

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "bound.hpp"
 #include "session.hpp"
 
 namespace isthmus_python {

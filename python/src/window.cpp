@@ -160,7 +160,7 @@ std::string Window::text() const {
 
 namespace {
 
-using Class = nb::class_<Window>;
+using Class = Bound<Window>;
 
 void bind_copies(Class& window) {
   using namespace nb::literals;
@@ -211,7 +211,7 @@ void bind_words(Class& window) {
 
 }  // namespace
 
-void bind_windows(nb::module_& module, nb::class_<Comm>& comm) {
+void bind_windows(nb::module_& module, Bound<Comm>& comm) {
   using namespace nb::literals;
   Class window(
       module, "Window",

@@ -58,6 +58,6 @@ class Window {
   mutable std::vector<Region> under_way_;  // what put_nbi and get_nbi were given, until quiet
 };
 
-void bind_windows(nb::module_& module, nb::class_<Comm>& comm);
+void bind_windows(nb::module_& module, Bound<Comm>& comm);
 
 }  // namespace isthmus_python

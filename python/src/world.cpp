@@ -93,9 +93,8 @@ std::string settings_in(const nb::kwargs& settings) {
 void bind_world(nb::module_& module) {
   using namespace nb::literals;
   bind_traffic(module);
-  nb::class_<World>(
-      module, "World",
-      "All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.")
+  Bound<World>(module, "World",
+               "All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.")
       .def(
           "__init__", [](World* self, const nb::kwargs& settings) { new (self) World(settings_in(settings)); }, "settings"_a,
           nb::sig("def __init__(self, **settings: str | float) -> None"),
