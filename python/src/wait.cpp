@@ -224,7 +224,7 @@ void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> c
   wait_until(*session, [&] { return session->left_behind().load() == 0; });
   finish_left(*session);
   begins();
-  if (session->one_thread() || !in_main_thread()) {
+  if (session->one_thread()) {
     int code = IST_OK;
     {
       const LetGo without_gil{session->inside()};

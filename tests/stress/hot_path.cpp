@@ -250,11 +250,11 @@ bool forbid_system_calls() {
 }
 
 // How a forked child ends that may make no system call while it executes `body`, which tells whether all went well. The child
-// has this thread alone; the worlds' shared memory is its parent's, who sends nothing after it.
+// has this thread alone; the worlds' shared memory is its parent's, who sends nothing after it. By _Fork(): after fork() the library refuses its calls.
 template <class Body>
 int end_without_system_calls(const Body& body) {
   std::fflush(nullptr);
-  const pid_t child = ::fork();
+  const pid_t child = ::_Fork();
   if (child == 0) {
     ::prctl(PR_SET_DUMPABLE, 0);  // no core of the one that is to be killed
     if (!forbid_system_calls()) ::_exit(kSkipped);

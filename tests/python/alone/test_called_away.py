@@ -176,16 +176,21 @@ def test_when_the_world_is_closed_before_the_others_come_they_hear_of_it(scripts
     assert "told\n" in out
 
 
-def test_a_request_with_steps_is_under_way_while_a_communicator_is_made(scripts):
+@pytest.mark.parametrize("thread", ("main", "another"))
+def test_a_request_with_steps_is_under_way_while_a_communicator_is_made(scripts, thread):
     """The others wait for it first, and come to the communicator then."""
-    out = run(scripts, """
+    out = run(scripts, f"""
+        def in_thread(call):
+            one = threading.Thread(target=call)
+            one.start()
+            one.join()
         with isthmus.World() as world:
             comm, total = world.comm, np.zeros(3)
             request = comm.iallreduce(np.full(3, 2.0), total, isthmus.Operation(np.multiply))
             if world.rank != 0:
                 time.sleep(0.3)
                 request.wait()
-            comm.dup()
+            comm.dup() if "{thread}" == "main" else in_thread(comm.dup)
             request.wait()
             say(str(total[2]))
         """)
