@@ -29,6 +29,13 @@ struct Answer {
   std::int32_t lane = LanePool::kNone;
 };
 
+// What the first rank is told by each.
+struct Told {
+  Choice choice;
+  std::uint32_t lanes = 0;        // that this rank offers
+  std::int32_t refused = IST_OK;  // else: why it cannot take part
+};
+
 Status send_host(const Communicator& comm, int to, std::int32_t tag, const void* data, std::size_t size) {
   Engine& engine = comm.engine();
   bool done = false;
@@ -111,9 +118,9 @@ bool reaches(const Communicator& parent, int rank) {
 }
 
 // All choices, in the order of those who take part; one that never came is refused, too, and `status` says why.
-std::vector<Choice> gather_choices(const Communicator& parent, const std::vector<int>& ranks, const Choice& mine,
-                                   Status& status) {
-  std::vector<Choice> all(ranks.size());
+std::vector<Told> gather_choices(const Communicator& parent, const std::vector<int>& ranks, const Told& mine,
+                                 Status& status) {
+  std::vector<Told> all(ranks.size());
   all[0] = mine;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     const auto received = receive_host(parent, ranks[i], kChoiceTag, &all[i], sizeof all[i]);
@@ -132,16 +139,16 @@ struct Plan {
 
 // One plan per colour.
 std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std::vector<int>& ranks,
-                                          const std::vector<Choice>& all, ContextSource& contexts) {
+                                          const std::vector<Told>& all, ContextSource& contexts) {
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
-    return std::pair{all[one].key, one} < std::pair{all[other].key, other};
+    return std::pair{all[one].choice.key, one} < std::pair{all[other].choice.key, other};
   });
   std::map<std::int32_t, Plan> plans;
   for (const std::size_t i : order) {
-    if (all[i].colour == kNoColour) continue;
-    Plan& plan = plans[all[i].colour];
+    if (all[i].choice.colour == kNoColour) continue;
+    Plan& plan = plans[all[i].choice.colour];
     plan.members.push_back(parent.to_world(ranks[i]));
     plan.lanes &= all[i].lanes;
   }
@@ -154,16 +161,16 @@ std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std:
 }
 
 // The first rank: hears all, tells all. Its own answer is returned.
-std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>& ranks, const Choice& mine,
+std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>& ranks, const Told& mine,
                               ContextSource& contexts, Status& status) {
-  const std::vector<Choice> all = gather_choices(parent, ranks, mine, status);
-  const auto lost = std::find_if(all.begin(), all.end(), [](const Choice& one) { return one.refused != IST_OK; });
+  const std::vector<Told> all = gather_choices(parent, ranks, mine, status);
+  const auto lost = std::find_if(all.begin(), all.end(), [](const Told& one) { return one.refused != IST_OK; });
   Answer none;
   if (lost != all.end()) none = {ranks[static_cast<std::size_t>(lost - all.begin())], lost->refused};
   const auto plans = lost == all.end() ? sort_choices(parent, ranks, all, contexts) : std::map<std::int32_t, Plan>{};
   std::vector<std::byte> own;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const auto found = plans.find(all[i].colour);
+    const auto found = plans.find(all[i].choice.colour);
     const Plan plan = found == plans.end() ? Plan{none, {}, 0} : found->second;
     auto bytes = pack(plan.answer, plan.members);
     if (i == 0) {
@@ -286,26 +293,27 @@ std::uint32_t ContextSource::next() {
 }
 
 Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Choice& choice, ContextSource& contexts,
-                                            const std::string& what) {
+                                            const std::string& what, const Status& wrong) {
   std::vector<int> everybody(static_cast<std::size_t>(parent.size()));
   std::iota(everybody.begin(), everybody.end(), 0);
-  return split_among(parent, everybody, choice, contexts, what);
+  return split_among(parent, everybody, choice, contexts, what, wrong);
 }
 
 Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, const std::vector<int>& ranks,
-                                                  const Choice& choice, ContextSource& contexts, const std::string& what) {
+                                                  const Choice& choice, ContextSource& contexts, const std::string& what,
+                                                  const Status& wrong) {
   Status status;
   std::vector<std::byte> answer;
   const int first = ranks.front();
   const LanesOffered offered{parent.with_world().lanes};
-  const Choice mine{choice.colour, choice.key, offered.lanes, choice.refused};
+  const Told mine{choice, offered.lanes, wrong.code()};
   if (parent.rank() == first) {
     answer = decide(parent, ranks, mine, contexts, status);
   } else {
     status = send_host(parent, first, kChoiceTag, &mine, sizeof mine);
-    if (choice.refused != IST_OK) return Status{static_cast<Code>(choice.refused), "this rank has refused"};
-    if (status.ok()) answer = receive_answer(parent, first, kAnswerTag, status);
+    if (wrong.ok() && status.ok()) answer = receive_answer(parent, first, kAnswerTag, status);
   }
+  if (!wrong.ok()) return wrong;
   if (!status.ok()) return status;
   return unpack(parent, first, answer, what + " of " + parent.name());
 }

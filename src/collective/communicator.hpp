@@ -161,16 +161,16 @@ inline constexpr std::int32_t kMostGroupTag = (1 << 30) - 1;  // what create_gro
 struct Choice {
   std::int32_t colour = kNoColour;  // kNoColour: in no new communicator
   std::int32_t key = 0;
-  std::uint32_t lanes = 0;        // that this rank offers
-  std::int32_t refused = IST_OK;  // else: why this rank cannot take part. All hear of it, and it waits for no answer
 };
 
-// One new communicator per colour, ranks in the order of key, then of rank in the parent. Null for kNoColour.
+// One new communicator per colour, ranks in the order of key, then of rank in the parent. Null for kNoColour. `wrong`: why this rank cannot take
+// part, which is what it gets back; the others hear that it cannot, and it waits for no answer of theirs.
 Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Choice& choice, ContextSource& contexts,
-                                            const std::string& what);
+                                            const std::string& what, const Status& wrong = {});
 // The same among some ranks of the parent alone, ascending and the same list at each: no other one calls.
 Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, const std::vector<int>& ranks,
-                                                  const Choice& choice, ContextSource& contexts, const std::string& what);
+                                                  const Choice& choice, ContextSource& contexts, const std::string& what,
+                                                  const Status& wrong = {});
 // Collective over `members` alone, ranks of the parent, this one among them; `tag`, 0 to kMostGroupTag, keeps simultaneous calls apart.
 Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
                                                    std::int32_t tag, ContextSource& contexts);

@@ -73,8 +73,7 @@ IST_DEVICE_CODE void put_signal(const Crew& crew, const ist_window_view& window,
                                 std::uint64_t bytes, std::uint64_t word, std::uint64_t value, Signal how, int pe) {
   static_assert(
       !kIsGrid<Crew>,
-      "put_signal to a window by a Grid needs a team whose words its blocks meet in, or the signal would come before what "
-      "the "
+      "put_signal to a window by a Grid needs a team in whose words its blocks meet, or the signal would come before what "
       "others put: put_signal(crew, team, window, offset, source, bytes, word, value, how, pe), and look at its Status");
   put(crew, window, offset, source, bytes, pe);
   crew.sync();

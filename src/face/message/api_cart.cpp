@@ -136,7 +136,7 @@ int ist_cart_create(ist_comm comm, int ndims, const int* dims, const int* period
     if (grid.ok())
       for (const int extent : grid->dims) places *= extent;
     const ist::Choice choice{parent.comm->rank() < places ? 0 : ist::kNoColour, 0};
-    auto made = ist::split_unless(wrong, parent, choice, "grid");
+    auto made = ist::split(*parent.comm, choice, parent.world->contexts(), "grid", wrong);
     if (made.ok() && *made) (*made)->set_grid(std::move(*grid));
     return made;
   });
@@ -150,7 +150,7 @@ int ist_cart_sub(ist_comm cart, int ndims, const int* remain, ist_comm* sub) try
     auto found = ist::sub_grid_of(*parent.comm, ndims, remain);
     if (wrong.ok() && !found.ok()) wrong = found.status();
     // In the order of ranks the last dimension that is left runs fastest, as in the whole.
-    auto made = ist::split_unless(wrong, parent, {found.ok() ? found->colour : 0, 0}, "grid");
+    auto made = ist::split(*parent.comm, {found.ok() ? found->colour : 0, 0}, parent.world->contexts(), "grid", wrong);
     if (made.ok() && *made) (*made)->set_grid(std::move(found->grid));
     return made;
   });

@@ -35,14 +35,6 @@ int create(const char* call, ist_comm comm, ist_comm* created, const MakesComm& 
   return IST_OK;
 }
 
-Result<std::unique_ptr<Communicator>> split_unless(const Status& wrong, const InWorld& parent, Choice choice,
-                                                   const std::string& what) {
-  choice.refused = wrong.code();
-  auto made = split(*parent.comm, choice, parent.world->contexts(), what);
-  if (!wrong.ok()) return wrong;
-  return made;
-}
-
 namespace {
 
 // Stores what `get` says of the communicator.
@@ -167,7 +159,7 @@ int ist_comm_name(ist_comm comm, char* name, size_t size) try {
 int ist_comm_dup(ist_comm comm, ist_comm* created) try {
   const ist::Range range("ist_comm_dup");
   return ist::create("ist_comm_dup", comm, created, [](const ist::InWorld& parent, const ist::Status& wrong) {
-    return ist::split_unless(wrong, parent, {0, 0}, "duplicate");
+    return ist::split(*parent.comm, {0, 0}, parent.world->contexts(), "duplicate", wrong);
   });
 } catch (...) {
   return ist::report_exception("ist_comm_dup");
@@ -177,8 +169,8 @@ int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created) try {
   const ist::Range range("ist_comm_split");
   return ist::create("ist_comm_split", comm, created, [&](const ist::InWorld& parent, ist::Status wrong) {
     if (wrong.ok()) wrong = ist::check_colour(color);
-    return ist::split_unless(wrong, parent, {color == IST_UNDEFINED ? ist::kNoColour : color, key},
-                             "colour " + std::to_string(color));
+    const ist::Choice choice{color == IST_UNDEFINED ? ist::kNoColour : color, key};
+    return ist::split(*parent.comm, choice, parent.world->contexts(), "colour " + std::to_string(color), wrong);
   });
 } catch (...) {
   return ist::report_exception("ist_comm_split");
@@ -191,8 +183,7 @@ int ist_comm_split_local(ist_comm comm, int key, ist_comm* created) try {
     for (const ist::Rank rank : parent.world->peers().local())
       if (const int member = parent.comm->from_world(rank); member >= 0) ranks.push_back(member);
     std::sort(ranks.begin(), ranks.end());
-    auto made = ist::split_among(*parent.comm, ranks, {0, key, 0, wrong.code()}, parent.world->contexts(), "one host");
-    return wrong.ok() ? std::move(made) : wrong;
+    return ist::split_among(*parent.comm, ranks, {0, key}, parent.world->contexts(), "one host", wrong);
   });
 } catch (...) {
   return ist::report_exception("ist_comm_split_local");

@@ -17,8 +17,5 @@ namespace ist {
 using MakesComm = std::function<Result<std::unique_ptr<Communicator>>(const InWorld& parent, Status wrong)>;
 // Runs `make` on the parent; a null communicator becomes IST_COMM_NULL.
 int create(const char* call, ist_comm comm, ist_comm* created, const MakesComm& make);
-// As split(), of all the parent's ranks, where nothing is wrong here.
-Result<std::unique_ptr<Communicator>> split_unless(const Status& wrong, const InWorld& parent, Choice choice,
-                                                   const std::string& what);
 
 }  // namespace ist
