@@ -28,8 +28,8 @@ void introduce() {
   if (is_set("INFO"))
     std::fprintf(stderr,
                  "OpenSHMEM %d.%d, %s: %d PEs. Variables: SHMEM_SYMMETRIC_SIZE, bytes of each PE's heap, as 64M or 1.5G "
-                 "(unset: it grows "
-                 "as needed); SHMEMX_SYMMETRIC_SIZE_CUDA and _OPENCL, bytes of a heap in each PE's device from the start; "
+                 "(unset: it grows as needed); SHMEMX_SYMMETRIC_SIZE_CUDA and _OPENCL, bytes of a heap in each PE's device "
+                 "from the start; "
                  "SHMEM_VERSION; SHMEM_INFO; SHMEM_DEBUG, which says no more here. The standard's also as SMA_..., which "
                  "is deprecated. Isthmus's own: isthmus info --settings\n",
                  SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING, hot.pes);

@@ -304,12 +304,17 @@ std::string no_kind(int kind) {
   return "the kind is " + std::to_string(kind) + "; it must be SHMEMX_KIND_HOST, SHMEMX_KIND_CUDA or SHMEMX_KIND_OPENCL";
 }
 
-// Collective.
+// Collective: `see` gets the word of each PE.
+bool World::tell_all(const char* call, std::uint64_t own, const std::function<void(int pe, std::uint64_t word)>& see) const {
+  posted(hot.pe, kWorldSlot) = own;
+  if (!sync_all(call)) return false;
+  for (int pe = 0; pe < hot.pes; ++pe) see(pe, posted(pe, kWorldSlot));
+  return sync_all(call);
+}
+
 bool World::all_say(const char* call, bool own) const {
-  posted(hot.pe, kWorldSlot) = own ? 1 : 0;
-  bool all = sync_all(call);
-  for (int pe = 0; pe < hot.pes && all; ++pe) all = posted(pe, kWorldSlot) != 0;
-  return sync_all(call) && all;
+  bool all = true;
+  return tell_all(call, own ? 1 : 0, [&](int, std::uint64_t word) { all = all && word != 0; }) && all;
 }
 
 // The first thing in a heap lies where what programs may have of it begins, and all of that is free then.
@@ -340,15 +345,15 @@ bool World::open_device_heap(const char* call, std::size_t number, std::size_t b
 void World::open_heaps_asked_for(const char* call) {
   for (std::size_t number = 0; number < kDeviceKinds.size(); ++number) {
     const std::uint64_t asked = size_from_environment(call, kDeviceSizes[number]);
-    posted(hot.pe, kWorldSlot) = asked;
-    if (!sync_all(call)) return;
-    const std::uint64_t first = posted(0, kWorldSlot);
-    int other = 0;
-    while (other < hot.pes && posted(other, kWorldSlot) == first) ++other;
-    const std::uint64_t others = other < hot.pes ? posted(other, kWorldSlot) : first;
-    if (!sync_all(call)) return;
+    std::uint64_t first = 0, others = 0;
+    int other = 0;  // the last PE with another value than PE 0
+    const auto compare = [&](int pe, std::uint64_t bytes) {
+      if (pe == 0) first = bytes;
+      if (bytes != first) others = bytes, other = pe;
+    };
+    if (!tell_all(call, asked, compare)) return;
     const std::string what = std::string{kDeviceSizes[number]} + " asks for ";
-    if (other < hot.pes)
+    if (other != 0)
       return fail(call, what + std::to_string(first) + " bytes at PE 0 and for " + std::to_string(others) + " at PE " +
                             std::to_string(other) + "; give all PEs the same");
     if (asked != 0 && !open_device_heap(call, number, asked, 0))

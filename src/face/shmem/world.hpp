@@ -9,6 +9,7 @@
 #include <isthmus/heap.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -103,6 +104,7 @@ class World {
   static void set_size(std::uint64_t bytes);
   void share_globals(const char* call);
   void open_heaps_asked_for(const char* call);
+  bool tell_all(const char* call, std::uint64_t own, const std::function<void(int pe, std::uint64_t word)>& see) const;
   bool all_say(const char* call, bool own) const;
   static void forget_spans();
   // One that was forked is no PE: what it ends is itself alone.
