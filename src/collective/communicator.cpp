@@ -30,7 +30,7 @@ struct Answer {
 };
 
 // What the first rank is told by each.
-struct Told {
+struct ChoiceTold {
   Choice choice;
   std::uint32_t lanes = 0;        // that this rank offers
   std::int32_t refused = IST_OK;  // else: why it cannot take part
@@ -118,9 +118,9 @@ bool reaches(const Communicator& parent, int rank) {
 }
 
 // All choices, in the order of those who take part; one that never came is refused, too, and `status` says why.
-std::vector<Told> gather_choices(const Communicator& parent, const std::vector<int>& ranks, const Told& mine,
-                                 Status& status) {
-  std::vector<Told> all(ranks.size());
+std::vector<ChoiceTold> gather_choices(const Communicator& parent, const std::vector<int>& ranks, const ChoiceTold& mine,
+                                       Status& status) {
+  std::vector<ChoiceTold> all(ranks.size());
   all[0] = mine;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     const auto received = receive_host(parent, ranks[i], kChoiceTag, &all[i], sizeof all[i]);
@@ -139,7 +139,7 @@ struct Plan {
 
 // One plan per colour.
 std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std::vector<int>& ranks,
-                                          const std::vector<Told>& all, ContextSource& contexts) {
+                                          const std::vector<ChoiceTold>& all, ContextSource& contexts) {
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
@@ -161,10 +161,10 @@ std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std:
 }
 
 // The first rank: hears all, tells all. Its own answer is returned.
-std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>& ranks, const Told& mine,
+std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>& ranks, const ChoiceTold& mine,
                               ContextSource& contexts, Status& status) {
-  const std::vector<Told> all = gather_choices(parent, ranks, mine, status);
-  const auto lost = std::find_if(all.begin(), all.end(), [](const Told& one) { return one.refused != IST_OK; });
+  const std::vector<ChoiceTold> all = gather_choices(parent, ranks, mine, status);
+  const auto lost = std::find_if(all.begin(), all.end(), [](const ChoiceTold& one) { return one.refused != IST_OK; });
   Answer none;
   if (lost != all.end()) none = {ranks[static_cast<std::size_t>(lost - all.begin())], lost->refused};
   const auto plans = lost == all.end() ? sort_choices(parent, ranks, all, contexts) : std::map<std::int32_t, Plan>{};
@@ -306,7 +306,7 @@ Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, co
   std::vector<std::byte> answer;
   const int first = ranks.front();
   const LanesOffered offered{parent.with_world().lanes};
-  const Told mine{choice, offered.lanes, wrong.code()};
+  const ChoiceTold mine{choice, offered.lanes, wrong.code()};
   if (parent.rank() == first) {
     answer = decide(parent, ranks, mine, contexts, status);
   } else {
