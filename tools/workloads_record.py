@@ -133,15 +133,20 @@ def scaled(row, measure, record, rate, unit, share, best_alone, ranks):
     return entry(row, measure, record, rate, unit, f">= {share:.0%} efficiency", limit=ranks * best_alone, passed=None if note else reached, note=note)
 
 
-def of_himeno(record):
-    nccl = {size: (median([run["us_per_iteration"] for run in runs]), runs[0]["name"])
-            for size, runs in grouped(nccl_runs(record), lambda run: (run["size"], run["ranks"])).items()}
+def himeno_alone(record):
+    """us of one GPU's iteration by its quickest way, of each size."""
     alone = {}
     for run in runs_of(record, "himeno"):
         found = [run["alone"]] if run["alone"] else []
         for way in found + (measured_ways(run) if run["ranks"] == 1 else []):
             alone.setdefault(run["size"], {}).setdefault(way["name"], []).append(way["us"])
-    alone = {size: min(median(times) for times in ways.values()) for size, ways in alone.items()}
+    return {size: min(median(times) for times in ways.values()) for size, ways in alone.items()}
+
+
+def of_himeno(record):
+    nccl = {size: (median([run["us_per_iteration"] for run in runs]), runs[0]["name"])
+            for size, runs in grouped(nccl_runs(record), lambda run: (run["size"], run["ranks"])).items()}
+    alone = himeno_alone(record)
     for (size, ranks), runs in grouped(filter(is_along_i, runs_of(record, "himeno")), lambda run: (run["size"], run["ranks"])).items():
         if ranks < 2 or size not in SMALL + LARGE:
             continue
@@ -168,6 +173,21 @@ def of_himeno(record):
             best = min(ways, key=ways.get) if ways else None
             for what, us in ([(name, kernel)] if kernel else []) + ([(f"Himeno {size}, {ranks} GPUs, by {best}, beside one GPU", ways[best])] if best else []):
                 yield entry("14", what, record, us, "us", scaling, limit=alone[size] / ranks, passed=alone[size] >= SCALING * ranks * us)
+
+
+def of_himeno_cut(record):
+    """The same of one kernel, cut in more than the sliced dimension, an entry for each cut."""
+    alone = himeno_alone(record)
+    runs = [run for run in runs_of(record, "himeno") if run["ranks"] > 1 and run["size"] in LARGE]
+    for (size, grid), cut in grouped([run for run in runs if not is_along_i(run)], lambda run: (run["size"], tuple(run["grid"]))).items():
+        ranks = cut[0]["ranks"]
+        name = f"Himeno {size}, {ranks} GPUs cut {' x '.join(map(str, grid))}, an iteration in one kernel, beside one GPU"
+        scaling = f">= {SCALING:.0%} strong scaling"
+        if not all(map(right, cut)):
+            yield wrong("14", name, record, "us", scaling)
+        elif size in alone and "kernel" in ways_of(cut):
+            limit, us = alone[size] / ranks, ways_of(cut)["kernel"]
+            yield entry("14", name, record, us, "us", scaling, limit=limit, passed=limit >= SCALING * us)
 
 
 def of_jacobi(record):
@@ -214,7 +234,7 @@ def of_lbm(record):
 
 
 def from_record(record):
-    for found in (of_himeno, of_jacobi, of_lbm):
+    for found in (of_himeno, of_himeno_cut, of_jacobi, of_lbm):
         yield from found(record)
 
 
