@@ -25,8 +25,11 @@ class LapPace {
   static constexpr std::uint32_t kFirstPause = 16;
   static constexpr std::uint32_t kLongestPause = 512;
   static constexpr std::uint32_t kLeastTrial = 8;
-  // Every so manieth is timed, since to look at the clock takes time; of a trial all are.
+  // Every so manieth is timed, since to look at the clock takes time, and fewer once many were: no number that divides windows, of which others would be left
+  // out. Of a trial all are.
   static constexpr std::uint32_t kTimedOf = 4;
+  static constexpr std::uint32_t kTimedOfMany = 13;
+  static constexpr std::uint32_t kMany = 64;
 
   struct Next {
     Way way;
@@ -38,7 +41,7 @@ class LapPace {
   LapPace(std::uint32_t first_pause, std::uint32_t trial)
       : length_(std::max(trial, kLeastTrial)), pause_(std::max(first_pause, kFirstPause)) {}
   Next next() {
-    if (++since_ <= pause_) return {way_, since_ % kTimedOf == 0, 0};
+    if (++since_ <= pause_) return {way_, since_ % (since_ < kMany ? kTimedOf : kTimedOfMany) == 0, 0};
     const Way tried = other();
     if (since_ == pause_ + 1) {
       if (++trial_ == 0) trial_ = 1;

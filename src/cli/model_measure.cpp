@@ -59,11 +59,13 @@ void learn_copies(Session& session, Profile& profile) {
     const std::size_t bytes = belief.size.value;
     const int messages = std::min(kMostMessages, static_cast<int>(kBytesEachWay / static_cast<double>(bytes)));
     session.meet();
+    session.send_synchronously(true);  // announced, also where slots take as many bytes
     for (int n = 0; n < messages; ++n) {
       if (session.rank() == 0) session.send(0, bytes);
       session.receive(0, bytes);
       if (session.rank() != 0) session.send(0, bytes);
     }
+    session.send_synchronously(false);
     const auto [ring, single] = session.copies().best(belief.size);
     // Where nobody may read another process's memory there is nothing to choose.
     if (!std::isfinite(ring) || !std::isfinite(single)) continue;

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kCopiesVersion = 1;
+constexpr int kCopiesVersion = 2;  // in 1 no slot was longer than 64 KiB
 
 // As the profile calls that number.
 std::string name_of_number(double MachineProfile::*number) {
@@ -53,6 +53,8 @@ double number_in(const Json& all, double MachineProfile::*number) {
 // A machine that is always busy is not asked for ever.
 constexpr int kMostSlotTrials = 3;
 constexpr const char* kSlotTrials = "slot_trials";
+// What one world found. A processor's copies may be slow for the seconds that it tried: the next one tries again, and the more counts.
+constexpr const char* kSlotsOfOne = "slots_up_to_of_one";
 
 int slot_trials(const Json& all) {
   const Json found = all.value(kSlotTrials, Json{});
@@ -60,11 +62,13 @@ int slot_trials(const Json& all) {
 }
 
 // Bytes; 0: not there, or no such number.
-double slots_in(const Json& all) {
-  const Json found = all.value(name_of_number(&MachineProfile::slots_up_to), Json{});
+double slots_in(const Json& all, const std::string& name) {
+  const Json found = all.value(name, Json{});
   const double value = found.is_number() ? found.get<double>() : 0;
   return std::isfinite(value) && value >= 1 ? value : 0;
 }
+
+double slots_in(const Json& all) { return slots_in(all, name_of_number(&MachineProfile::slots_up_to)); }
 
 // Or made, with the folders before it.
 bool can_be_written(const std::string& file) {
@@ -116,8 +120,15 @@ bool lacks_slots(const std::string& file, const MachineProfile& machine) {
 
 bool keep_learned_slots(const std::string& file, double up_to) {
   Json all = read_copies(file);
-  if (up_to > 0) all[name_of_number(&MachineProfile::slots_up_to)] = up_to;
-  if (!(up_to > 0)) all[kSlotTrials] = slot_trials(all) + 1;
+  const double before = slots_in(all, kSlotsOfOne);
+  if (!(up_to > 0)) {
+    all[kSlotTrials] = slot_trials(all) + 1;
+  } else if (before == 0 && up_to < static_cast<double>(kPairPayload)) {
+    all[kSlotsOfOne] = up_to;
+  } else {
+    all[name_of_number(&MachineProfile::slots_up_to)] = std::max(up_to, before);
+    all.erase(kSlotsOfOne);
+  }
   return write_in_one_step(file, all.dump(2) + "\n");
 }
 

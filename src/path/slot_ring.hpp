@@ -33,7 +33,7 @@ struct SlotRingShared {
 };
 
 struct SlotRingLayout {
-  static constexpr std::uint64_t kHeaders = 64;  // and so the most slots, and pieces outstanding
+  static constexpr std::uint64_t kHeaders = 128;  // and so the most slots, and pieces outstanding
   std::uint32_t slots = 0;
   Bytes slot_bytes;
   Bytes total() const;  // of the whole ring, a multiple of the page size

@@ -1,7 +1,7 @@
 // Copies in flight, in their order, in places that are made beforehand: who has taken a slot of a ring has one for what is in it, also where
 // memory runs out.
 //
-// Who calls this : pipelined.cpp.
+// Who calls this : ring_sender.cpp, ring_receiver.cpp.
 // Threads        : as its caller.
 // Ownership      : owns what is in flight.
 // Errors         : none; one more than were asked for is the caller's mistake.

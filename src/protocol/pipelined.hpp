@@ -58,12 +58,15 @@ class RingSender {
     std::shared_ptr<const PackWork> laid = nullptr;  // packed so into the slots, where the piece says only how many bytes
     bool timed = false;                              // are the copies of hosts to say how long they took?
     RingWay way = RingWay::loops;                    // of hosts
+    Offset next = {};                                // first byte not yet started
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), flights_(most_in_flight) {}
   // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
   // room, unless that is slow (running_ahead.hpp); kLongestWindow of them are one. Messages by themselves are not: what they are written
   // to is to be in the nearest cache of both sides.
+  // Messages go in the order in which they are added. Those between hosts of kLeastInTurns bytes and more that are sent out of the same ones, one behind
+  // the other, take turns, a slot each: each part of these bytes is read once from far away, and by the others out of the writer's nearest caches.
   void add(Message message);
   // Starts and publishes what can be; true if anything moved. Ended messages are appended to `ended`.
   bool step(std::vector<Finished>& ended);
@@ -84,7 +87,8 @@ class RingSender {
   using Clock = std::chrono::steady_clock;
   bool start_copies();
   Filling filling_of(const Message& message) const;
-  void drop_front();
+  Message* next_in_turn();
+  void drop(std::size_t number);
   void begin_window();
   static bool runs_ahead(const Message& message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
@@ -95,12 +99,14 @@ class RingSender {
   SlotRingWriter* ring_;
   static constexpr std::size_t kWindow = 8;
   static constexpr std::size_t kLongestWindow = 64;
+  static constexpr Bytes kLeastInTurns = mebibytes(1);
   std::deque<Message> messages_;
   std::size_t others_ = 0;     // of the messages, that runs_ahead() does not let be part of a window
   std::size_t of_window_ = 0;  // how many may follow that are part of it; 0: there is none
   bool ahead_ = false;         // does it run ahead?
   RunningAhead<RingWay> running_ahead_;
-  Offset next_;  // first byte of the front message not yet started
+  std::size_t in_turns_ = 0;  // so many messages at the front take turns; 0: that is to be seen
+  std::size_t turn_ = 0;      // whose it is
   Flights<Flight> flights_;
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some

@@ -60,9 +60,9 @@ void expect_sound(const Json& answer) {
 
 TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
   for (const auto& [arguments, carrier] : {std::pair{"", "slot"},
-                                           {"--size 64KiB", "slot"},
+                                           {"--size 128KiB", "slot"},
                                            {"--size 217 --self", "cell"},
-                                           {"--size 65537", "ring"},
+                                           {"--size 131073", "ring"},
                                            {"--from cuda:0 --to host --size 8", "cell"},
                                            {"--from cuda:0 --to cuda:1 --size 8", "device"},
                                            {"--from cuda:0 --to cuda:1 --size 64MiB", "device"},
@@ -134,7 +134,7 @@ TEST(Explain, PageLockedMemoryGoesInOneCopyWhereTheOtherSideIsADevice) {
 TEST(Explain, TheLimitsOfTheSettingsAreObeyed) {
   EXPECT_EQ(chosen(answer("--size 1KiB", "ISTHMUS_EAGER_LIMIT=1KiB ISTHMUS_SINGLE_COPY=never")), "slot");
   EXPECT_EQ(chosen(answer("--size 217", "ISTHMUS_EAGER_LIMIT=0 ISTHMUS_SINGLE_COPY=never")), "ring");
-  EXPECT_EQ(chosen(answer("--size 8193", "ISTHMUS_EAGER_LIMIT=2KiB ISTHMUS_SINGLE_COPY=never")), "ring");
+  EXPECT_EQ(chosen(answer("--size 16385", "ISTHMUS_EAGER_LIMIT=2KiB ISTHMUS_SINGLE_COPY=never")), "ring");
   EXPECT_EQ(chosen(answer("--size 1MiB", "ISTHMUS_SINGLE_COPY=never")), "ring");
   const Json never = answer("--size 1MiB", "ISTHMUS_SINGLE_COPY=never");
   EXPECT_NE(way(never, "single copy")["refused"].get<std::string>().find("ISTHMUS_SINGLE_COPY"), std::string::npos);

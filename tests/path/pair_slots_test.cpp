@@ -101,12 +101,13 @@ std::size_t PairSlots::lines() const {
 
 TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
   EXPECT_EQ(256U, pair_slot_shape(2, kUsualEager).slots);
-  EXPECT_EQ(65536U, pair_slot_shape(2, kUsualEager).blocks);
+  EXPECT_EQ(131072U, pair_slot_shape(3, kUsualEager).blocks);
   EXPECT_EQ(65536U, pair_slot_shape(4, kUsualEager).blocks);
   EXPECT_EQ(32768U, pair_slot_shape(6, kUsualEager).blocks);
   EXPECT_EQ(16384U, pair_slot_shape(7, kUsualEager).blocks);
   EXPECT_EQ(8192U, pair_slot_shape(9, kUsualEager).blocks);
   EXPECT_EQ(4096U, pair_slot_shape(16, kUsualEager).blocks);
+  EXPECT_EQ(131072U, pair_slot_shape(11, kUsualEager).longest);
   EXPECT_EQ(65536U, pair_slot_shape(16, kUsualEager).longest);
   EXPECT_EQ(2048U, pair_slot_shape(17, kUsualEager).blocks);
   EXPECT_EQ(128U, pair_slot_shape(17, kUsualEager).slots);
@@ -116,10 +117,10 @@ TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
   EXPECT_EQ(64U, pair_slot_shape(100000, kUsualEager).slots);
   EXPECT_EQ(512U, pair_slot_shape(100000, kUsualEager).blocks);
   EXPECT_EQ(8192U, pair_slot_shape(100000, kUsualEager).longest);
-  // No rank needs more than about 16 MiB for them while it has at most 128 of its host beside it, and up to 16 ranks' rooms take 64 MiB together.
+  // No rank needs more than about 24 MiB for them while it has at most 128 of its host beside it, and up to 16 ranks' rooms take 64 MiB together.
   for (std::uint32_t ranks = 1; ranks <= 128; ++ranks) {
     const PairSlotShape shape = pair_slot_shape(ranks, kUsualEager);
-    EXPECT_LE(ranks * shape.in_memory() * sizeof(PairSlot), 17U << 20) << ranks;
+    EXPECT_LE(ranks * shape.in_memory() * sizeof(PairSlot), 25U << 20) << ranks;
     EXPECT_TRUE(ranks > 16 || ranks * (ranks - 1) * shape.room().value <= 64U << 20) << ranks;
   }
 }
@@ -128,8 +129,9 @@ TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
 TEST(PairSlotShape, LessThatIsEagerHasLessRoom) {
   const auto room = [](std::uint32_t ranks, Bytes eager) { return pair_slot_shape(ranks, eager).room(); };
   EXPECT_EQ(mebibytes(4), room(4, mebibytes(1)));
-  EXPECT_EQ(mebibytes(2), room(4, kibibytes(8)));
-  EXPECT_EQ(kibibytes(256), room(4, kibibytes(1)));
+  EXPECT_EQ(mebibytes(4), room(4, kibibytes(8)));
+  EXPECT_EQ(mebibytes(2), room(4, kibibytes(4)));
+  EXPECT_EQ(kibibytes(512), room(4, kibibytes(1)));
   EXPECT_EQ(kibibytes(256), room(16, kibibytes(8)));
   EXPECT_EQ(kibibytes(32), room(2, Bytes{}));
   for (const std::uint32_t ranks : {2U, 16U, 100U})
@@ -140,7 +142,7 @@ TEST(PairSlotShape, LessThatIsEagerHasLessRoom) {
       EXPECT_EQ(shape.slots, pair_slot_shape(ranks, kUsualEager).slots) << eager;
       EXPECT_EQ(
           pair_slot_limit(Bytes{eager}, ranks),
-          eager < 216 ? kAlwaysInSlots : smaller(Bytes{4 * eager}, Bytes{pair_slot_shape(ranks, kUsualEager).longest}));
+          eager < 216 ? kAlwaysInSlots : smaller(Bytes{8 * eager}, Bytes{pair_slot_shape(ranks, kUsualEager).longest}));
     }
 }
 

@@ -104,8 +104,8 @@ TEST(CopyChoice, what_was_measured_is_tried_again_and_not_believed_for_ever) {
 
 // In pages that are touched for the first time the ring is slow, which says nothing of it once it has gone round.
 TEST(CopyChoice, a_ring_that_nobody_used_is_tried_until_it_has_gone_round) {
-  EXPECT_EQ(CopyChoice::first_trials(kibibytes(128)), 34);
-  EXPECT_EQ(CopyChoice::first_trials(kibibytes(255)), 34);
+  EXPECT_EQ(CopyChoice::first_trials(kibibytes(128)), 66);
+  EXPECT_EQ(CopyChoice::first_trials(kibibytes(255)), 66);
   EXPECT_EQ(CopyChoice::first_trials(mebibytes(64)), CopyChoice::kTrials);
   MachineProfile believed;
   believed.two_copies_128k = 0.2e-9;
@@ -117,7 +117,7 @@ TEST(CopyChoice, a_ring_that_nobody_used_is_tried_until_it_has_gone_round) {
       const bool timed = choice.learns(size);
       const Way way = timed ? choice.next(size) : choice.chosen(size);
       if (way == Way::ring) through += size.value;
-      const bool cold = through <= 4 << 20;
+      const bool cold = through <= kMostPairRoom;
       if (timed) choice.took(way, size, way == Way::single ? 20e-6 : cold ? 70e-6 : 9e-6);
     }
     EXPECT_EQ(choice.chosen(size), Way::ring);

@@ -66,7 +66,7 @@ TEST(SlotsUpTo, counts_among_all_ranks_numbers) {
   Settings settings;
   Profile profile;
   know_slots(profile, settings, 2);
-  EXPECT_DOUBLE_EQ(profile.collective.announced_above, 65536);
+  EXPECT_DOUBLE_EQ(profile.collective.announced_above, 131072);
   profile.message.slots_up_to = 20000;
   know_slots(profile, settings, 2);
   EXPECT_DOUBLE_EQ(profile.collective.announced_above, 20000);
@@ -145,10 +145,10 @@ TEST_F(LearnedCopies, count_less_than_what_model_fit_measured) {
 // Such a file is as none, and is replaced.
 TEST_F(LearnedCopies, of_a_file_that_says_something_else_are_none) {
   std::filesystem::create_directories(std::filesystem::path{file()}.parent_path());
-  const std::string ours = R"("isthmus_copies": 1, "machine": ")" + machine_name() + R"(", )";
+  const std::string ours = R"("isthmus_copies": 2, "machine": ")" + machine_name() + R"(", )";
   for (const std::string& said : std::vector<std::string>{
-           "", "{", "[]", R"({"isthmus_copies": 1, "machine": "another", "two_copies_128k": 1e-10, "one_copy_128k": 1e-10})",
-           R"({"isthmus_copies": 2, "machine": ")" + machine_name() +
+           "", "{", "[]", R"({"isthmus_copies": 2, "machine": "another", "two_copies_128k": 1e-10, "one_copy_128k": 1e-10})",
+           R"({"isthmus_copies": 1, "machine": ")" + machine_name() +
                R"(", "two_copies_128k": 1e-10, "one_copy_128k": 1e-10})",
            "{" + ours + R"("two_copies_128k": 1e-10})", "{" + ours + R"("two_copies_128k": -1, "one_copy_128k": 1e-10})",
            "{" + ours + R"("two_copies_128k": "much", "one_copy_128k": 1e-10})",
@@ -167,6 +167,10 @@ TEST_F(LearnedCopies, of_a_file_that_says_something_else_are_none) {
 TEST_F(LearnedCopies, say_once_for_a_machine_how_far_slots_go) {
   EXPECT_TRUE(lacks_slots(file(), MachineProfile{}));
   EXPECT_TRUE(keep_learned_slots(file(), 24576));
+  EXPECT_TRUE(lacks_slots(file(), MachineProfile{})) << "the processors may have been slow then";
+  MachineProfile second;
+  EXPECT_FALSE(add_learned_copies(file(), second));
+  EXPECT_TRUE(keep_learned_slots(file(), 16384));
   CopyChoice choice;
   try_both(choice, kibibytes(128), 2e-10, 1e-10);
   EXPECT_TRUE(keep_learned_copies(file(), choice, MachineProfile{})) << "beside it";
@@ -180,6 +184,20 @@ TEST_F(LearnedCopies, say_once_for_a_machine_how_far_slots_go) {
   add_learned_copies(file(), fitted);
   EXPECT_DOUBLE_EQ(fitted.slots_up_to, 50000) << "isthmus model fit counts before";
   EXPECT_FALSE(lacks_slots(folder() / "none.json", fitted));
+}
+
+TEST_F(LearnedCopies, say_at_once_that_slots_go_as_far_as_they_can) {
+  for (const double first : {0.0, 24576.0}) {
+    std::filesystem::remove(file());
+    if (first > 0) {
+      EXPECT_TRUE(keep_learned_slots(file(), first));
+    }
+    EXPECT_TRUE(keep_learned_slots(file(), kPairPayload));
+    EXPECT_FALSE(lacks_slots(file(), MachineProfile{}));
+    MachineProfile next;
+    EXPECT_TRUE(add_learned_copies(file(), next));
+    EXPECT_DOUBLE_EQ(next.slots_up_to, kPairPayload) << first;
+  }
 }
 
 TEST_F(LearnedCopies, are_tried_a_few_times_in_vain) {
@@ -196,8 +214,8 @@ TEST_F(LearnedCopies, are_tried_a_few_times_in_vain) {
 TEST_F(LearnedCopies, of_slots_are_not_what_they_cannot_be) {
   std::filesystem::create_directories(std::filesystem::path{file()}.parent_path());
   for (const char* said : {"-1", "0", "\"much\"", "[]", "null"}) {
-    std::ofstream{file()} << R"({"isthmus_copies": 1, "slot_trials": "many", "machine": ")" << machine_name()
-                          << R"(", "slots_up_to": )" << said << "}";
+    std::ofstream{file()} << R"({"isthmus_copies": 2, "slot_trials": "many", "slots_up_to_of_one": "few", "machine": ")"
+                          << machine_name() << R"(", "slots_up_to": )" << said << "}";
     MachineProfile machine;
     EXPECT_FALSE(add_learned_copies(file(), machine)) << said;
     EXPECT_EQ(machine.slots_up_to, 0) << said;

@@ -245,5 +245,79 @@ TEST(Pipelined, WindowsAndOthersInTurnArriveWhole) {
   }
 }
 
+// Whose slots come, as far as the ring has some.
+std::vector<std::size_t> order_of_slots(RingPair& pair) {
+  std::vector<std::size_t> order;
+  while (pair.step_sender()) continue;
+  while (const auto slot = pair.reader().take_next()) {
+    order.push_back(slot->header.receiver_op - RingPair::receiver_op(0));
+    pair.reader().release_oldest();
+    while (pair.step_sender()) continue;
+  }
+  return order;
+}
+
+constexpr std::uint64_t kInTurns = 1048576;
+constexpr std::uint64_t kFill = kInTurns / 4;
+
+TEST(Pipelined, MessagesOutOfTheSameBytesTakeTurns) {
+  RingShape shape;
+  shape.slot_bytes = kFill;
+  shape.slots = 2;
+  RingPair pair{12, shape};
+  for (const std::uint64_t bytes : {kInTurns, kInTurns, kInTurns, kInTurns, kInTurns, kInTurns - 1, kInTurns - 1})
+    pair.prepare(bytes, kFill, false, false);
+  pair.share(1, 0);
+  pair.share(2, 0);
+  pair.share(4, 0);
+  pair.share(6, 5);
+  for (std::size_t number = 0; number < 4; ++number) pair.send(number);
+  pair.step_sender();
+  for (std::size_t number = 4; number < 7; ++number) pair.send(number);
+  // The fourth is of other bytes, before which the fifth came too late; the last two are too short.
+  EXPECT_EQ(order_of_slots(pair),
+            (std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6}));
+}
+
+// Those that are added while others are under way have their turns behind them.
+TEST(Pipelined, TurnsAreTakenFromTheFirstPartOn) {
+  RingShape shape;
+  shape.slot_bytes = kFill;
+  shape.slots = 2;
+  RingPair pair{13, shape};
+  for (int i = 0; i < 4; ++i) pair.prepare(kInTurns, kFill, false, false);
+  for (std::size_t number = 1; number < 4; ++number) pair.share(number, 0);
+  pair.send(0);
+  pair.step_sender();
+  for (std::size_t number = 1; number < 4; ++number) pair.send(number);
+  EXPECT_EQ(order_of_slots(pair), (std::vector<std::size_t>{0, 0, 0, 0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3}));
+}
+
+TEST(Pipelined, WhatTakesTurnsArrivesWholeAmongOthers) {
+  const unsigned seed = std::random_device{}();
+  for (unsigned round = 0; round < 6; ++round) {
+    std::mt19937 random{seed + round};
+    RingShape shape;
+    shape.slots = 2 + static_cast<std::uint32_t>(random() % 4);
+    shape.slot_bytes = 65536 * (1 + random() % 4);
+    RingPair pair{seed + round, shape};
+    for (int group = 0; group < 4; ++group) {
+      const bool device = random() % 4 == 0;
+      const std::uint64_t bytes = kInTurns + random() % 100000;
+      const std::size_t first = pair.size();
+      for (auto count = 1 + random() % 5; count > 0; --count) {
+        const std::size_t number =
+            device ? pair.prepare(bytes, 65536, true, random() % 2) : pair.prepare_of_hosts(bytes, 131072);
+        if (!device && number != first && random() % 4 != 0) pair.share(number, first);
+        pair.send(number);
+        for (auto steps = random() % 12; steps > 0; --steps) pair.step();
+      }
+    }
+    pair.run();
+    for (std::size_t i = 0; i < pair.size(); ++i) pair.expect_whole(i);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed + round;
+  }
+}
+
 }  // namespace
 }  // namespace ist::test

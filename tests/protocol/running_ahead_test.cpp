@@ -87,11 +87,23 @@ TEST(RunningAhead, ASlotThatWasHeldUpIsNoSlowWindow) {
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(ahead.filled_ahead(Way::loops, i % 16 == 3 ? 1e6 : 2)) << i;
 }
 
-TEST(RunningAhead, TimesOneSlotOfFour) {
+TEST(RunningAhead, TimesOneSlotOfFourUntilItIsKnownHowLongTheyTake) {
   Ahead ahead;
-  int timed = 0;
-  for (int i = 0; i < 400; ++i) timed += ahead.is_timed() ? 1 : 0;
-  EXPECT_EQ(100, timed);
+  const auto timed = [&](Way way, bool is_ahead) {
+    int all = 0;
+    for (int i = 0; i < 520; ++i) all += ahead.is_timed(way, is_ahead) ? 1 : 0;
+    return all;
+  };
+  EXPECT_EQ(130, timed(Way::loops, false));
+  know(ahead, 2);
+  EXPECT_EQ(40, timed(Way::loops, false));
+  EXPECT_EQ(130, timed(Way::strings, false)) << "of that way nothing is known";
+  EXPECT_EQ(130, timed(Way::loops, true)) << "nor whether it may run ahead";
+  for (std::uint32_t i = 0; i < Ahead::kSure; ++i)
+    EXPECT_EQ(static_cast<int>(Ahead::kJudged), window(ahead, 2, Ahead::kJudged));
+  EXPECT_EQ(40, timed(Way::loops, true));
+  EXPECT_EQ(static_cast<int>(Ahead::kJudged), window(ahead, 8));
+  EXPECT_EQ(130, timed(Way::loops, true)) << "that one was slow";
 }
 
 }  // namespace

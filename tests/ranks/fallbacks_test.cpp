@@ -70,12 +70,13 @@ TEST(Fallbacks, ThatTheDriverOpensNoMemoryIsSaidOnceForAllAllocations) {
 // As where it was freed right after its message. What is lent again, and cannot be opened then either, is said.
 TEST(Fallbacks, ThatMemoryIsGoneIsNotSaidUnlessItIsLentAgain) {
   NEEDS_FAKE_DRIVER();
-  for (const int in_vain : {1, 2}) {
-    const std::string said = said_by("host,cuda", [=](const Here& here) {
+  for (const auto& [in_vain, why] : {std::pair{1, CUDA_ERROR_INVALID_HANDLE}, std::pair{2, CUDA_ERROR_INVALID_HANDLE},
+                                     std::pair{1, CUDA_ERROR_NOT_PERMITTED}, std::pair{2, CUDA_ERROR_NOT_PERMITTED}}) {
+    const std::string said = said_by("host,cuda", [in_vain = in_vain, why = why](const Here& here) {
       Checks check(here);
       const Buffer buffer(here, kBytes, IST_KIND_CUDA, here.rank);
       // The first opening tries the link.
-      for (int n = 0; n < in_vain; ++n) break_call("cuIpcOpenMemHandle_v2", 1, CUDA_ERROR_INVALID_HANDLE);
+      for (int n = 0; n < in_vain; ++n) break_call("cuIpcOpenMemHandle_v2", 1, why);
       int wrong = 0;
       for (int n = 0; n < 6; ++n) {
         wrong += carry(here, buffer.get(), kBytes, 1);

@@ -157,7 +157,7 @@ TEST(Folded, InPlaceWithARankThatGaveTheCallUpSaysSo) {
   if (size() == 1) GTEST_SKIP() << "not covered here: a call that others make, too; takes two ranks";
   const int last = size() - 1;
   for (const bool seen : {false, true})
-    for (const std::size_t count : {std::size_t{9000}, std::size_t{70001}, std::size_t{131075}}) {
+    for (const std::size_t count : {std::size_t{17000}, std::size_t{70001}, std::size_t{131075}}) {
       SCOPED_TRACE(std::to_string(count) + (seen ? " seen" : ""));
       HostNumbers numbers{count, seen};
       fill(numbers, rank());

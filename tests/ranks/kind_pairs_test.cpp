@@ -197,7 +197,7 @@ class KindPairs : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(Each, KindPairs, testing::Values(Form::blocking, Form::nonblocking), name_of);
 
 // How many numbers of 8 bytes: both sides of 216 bytes (the shortest slot), 2, 4 and 8 KiB (workers, few_of_two of each part, crowded slots), 16 KiB
-// (the eager limit), 64 KiB (the longest slot), 128 KiB (device_arithmetic_above) and 512 KiB (a chunk). Some of them where little time is given.
+// (the eager limit), 64 KiB, 128 KiB (the longest slot; device_arithmetic_above) and 512 KiB (a chunk). Some of them where little time is given.
 std::vector<std::size_t> sizes() {
   std::vector<std::size_t> all{3, 28, 513, 2049, 16391};
   if (std::getenv("ISTHMUS_TEST_LONG") != nullptr)

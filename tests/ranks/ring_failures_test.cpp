@@ -9,9 +9,9 @@ namespace {
 
 using namespace forked_ranks;
 
-// Twice as long as the ring; and what fits into it, so that the send may be over before anybody has looked.
-constexpr std::size_t kLong = 1 << 20;
-constexpr std::size_t kShort = (100 << 10) + 1;
+// Three times as long as the ring; and what fits into it, so that the send may be over before anybody has looked.
+constexpr std::size_t kLong = 3 << 20;
+constexpr std::size_t kShort = (200 << 10) + 1;
 
 // While there is one, this process opens no file.
 class NoMoreFiles {

@@ -186,12 +186,18 @@ bool can_try(const World& world, Rank other) {
 
 // What is kept of it, by the first of the two.
 void keep(double up_to, double milliseconds) try {
-  const bool kept = keep_learned_slots(learned_copies_path(), up_to);
+  const std::string file = learned_copies_path();
+  const bool kept = keep_learned_slots(file, up_to);
+  const bool again = lacks_slots(file, MachineProfile{});
   const std::string took = std::to_string(static_cast<int>(milliseconds)) + " ms";
   const std::string more = "; isthmus model fit measures it, too, and longer";
   if (up_to > 0)
     log::info("messages between host buffers go in slots up to " + std::to_string(static_cast<std::uint64_t>(up_to)) +
-              " bytes, found out in " + took + (kept ? ", once for this machine" : ", and it could not be kept") + more);
+              " bytes, found out in " + took +
+              (again  ? "; the next world tries once more"
+               : kept ? ", once for this machine"
+                      : ", and it could not be kept") +
+              more);
   else
     log::info(
         "up to which size messages between host buffers are quicker in slots could not be told in " + took +

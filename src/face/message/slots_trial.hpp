@@ -5,7 +5,7 @@
 // Ownership      : none; messages that it sends are not counted, and what it found is kept in the file of collective/learned_copies.hpp.
 // Errors         : of a call that failed, as where memory runs out: then there is no world. A rank that is lost ends it, which later calls tell.
 //
-// The first two ranks of a host send each other messages of 24 to 64 KiB, whose bytes were just written, alone and 16 in a row, as
+// The first two ranks of a host send each other messages of 24 to 128 KiB, whose bytes were just written, alone and 16 in a row, as
 // `isthmus model fit` does (docs/messages.md#one-copy-or-two), for some hundredths of a second.
 #pragma once
 

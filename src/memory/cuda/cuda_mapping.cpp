@@ -26,7 +26,8 @@ Status open_handle(const CudaApi& api, CudaBorrowed& made, const Loan& loan) {
   CUipcMemHandle handle{};
   std::memcpy(&handle, loan.handle.data(), sizeof handle);
   const CUresult result = api.cuIpcOpenMemHandle_v2(&made.address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-  if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE)
+  // What was freed meanwhile has one of these; not permitted once, when Himeno's memory was freed between four H200 (2026-11-29).
+  if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_PERMITTED)
     return {IST_ERR_HANDLE, cuda_error(api, result, "cuIpcOpenMemHandle").text()};
   if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuIpcOpenMemHandle");
   made.size = Bytes{loan.size};

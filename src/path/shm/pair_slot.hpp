@@ -65,23 +65,24 @@ constexpr std::uint64_t blocks_taken(std::size_t payload, std::uint64_t room) {
 }
 
 // Most bytes of any message in slots, and how many slots and bytes of room a pair has, at most and at least.
-constexpr std::size_t kPairPayload = 65536;
+constexpr std::size_t kPairPayload = 131072;
 constexpr std::uint64_t kMostPairSlots = 256;
 constexpr std::uint64_t kFewestPairSlots = 64;
-constexpr std::uint64_t kMostPairRoom = 4194304;
+constexpr std::uint64_t kMostPairRoom = 8388608;
 constexpr std::uint64_t kPairRoomOfMany = 262144;  // from 16 ranks on no more than that
 constexpr std::uint64_t kMostInRooms = 67108864;   // of all pairs together, up to there
 constexpr std::uint64_t kFewestPairRoom = 32768;
 constexpr std::uint64_t kReportEvery = 16;
-constexpr std::uint64_t kSlotsBeyondCells = 4;  // of what is eager between host buffers
+constexpr std::uint64_t kSlotsBeyondCells = 8;  // of what is eager between host buffers
 
 // The slots of each pair of a host: the more room, the further a sender runs ahead of its receiver. Windows of 64 messages, with 32 and
 // with 256 KiB (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
 // 0.295, in slots 0.206. A message may fill a quarter of it, since that is ahead of announcing it first (same machine, slots and ring): of
-// 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. And the longer it takes to come back to
+// 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. In pieces (below), since 2026-11-29: of 96 KiB 2.1 and 2.8 us
+// one way, of 128 KiB 2.6 and 3.4, in windows 1.8 and 2.1; windows of 256 KiB are slower so (55 GB/s, 62 and more through the ring). And the longer it takes to come back to
 // a line, the quicker it is written: twice a processor's second cache is enough for that (memory/host/handing_copy.hpp). Windows with 256 KiB and with
 // 2 MiB (AMD EPYC, Zen 4, 2 processors, a line in 0.06 us, 2026-11-26): of 8 KiB 1.0 and 0.24 us each, of 64 KiB 7.6 and 2.1. Many ranks have less, since
-// every pair that ever spoke has all of it in memory: 4 MiB up to 4 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
+// every pair that ever spoke has all of it in memory: 8 MiB up to 3 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
 // Nor is it more than a window of the longest that are eager takes, so that ISTHMUS_EAGER_LIMIT, from 16 KiB down, is what a job saves memory by.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
@@ -114,8 +115,8 @@ constexpr bool reports_in_time(const PairSlotShape& shape) {
 constexpr Bytes kUsualEager = kibibytes(16);  // ISTHMUS_EAGER_LIMIT
 static_assert(reports_in_time(pair_slot_shape(16, kUsualEager)) && reports_in_time(pair_slot_shape(1 << 20, Bytes{})));
 static_assert(pair_slot_shape(16, kUsualEager).slots == kMostPairSlots &&
-              pair_slot_shape(16, kUsualEager).longest == kPairPayload);
-static_assert(pair_slot_shape(4, kUsualEager).room().value == kMostPairRoom);
+              pair_slot_shape(11, kUsualEager).longest == kPairPayload);
+static_assert(pair_slot_shape(3, kUsualEager).room().value == kMostPairRoom);
 static_assert(pair_slot_shape(1 << 20, kUsualEager).slots == kFewestPairSlots);
 
 // What is eager at all goes in slots where they take it; what is as short as this always does. Between hosts that is more than a cell
@@ -127,14 +128,14 @@ constexpr Bytes pair_slot_limit(Bytes eager_limit, std::uint32_t ranks) {
              : smaller(Bytes{kSlotsBeyondCells * eager_limit.value}, Bytes{pair_slot_shape(ranks, eager_limit).longest});
 }
 
-// The position in 44 bits, one of two bits, one for a line that is shared, and the payload's length in 17; of a shared line four times
+// The position in 43 bits, one of two bits, one for a line that is shared, and the payload's length in 18; of a shared line four times
 // 4 bits, each the length of one message and one more, or 0 for none. The other of the two bits is set while only so many bytes are there yet.
-constexpr std::uint64_t kBegunBit = std::uint64_t{1} << 19;
-constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 18;
-constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 17;
-static_assert(kPairPayload < kSharedBit && PairSlot::kShare + 1 < 16 && PairSlot::kShares * 4 <= 17);
-constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 20 | kTurnBit | payload; }
-constexpr std::uint64_t begun_at(std::uint64_t position, std::size_t shown) { return position << 20 | kBegunBit | shown; }
+constexpr std::uint64_t kBegunBit = std::uint64_t{1} << 20;
+constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 19;
+constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 18;
+static_assert(kPairPayload < kSharedBit && PairSlot::kShare + 1 < 16 && PairSlot::kShares * 4 <= 18);
+constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 21 | kTurnBit | payload; }
+constexpr std::uint64_t begun_at(std::uint64_t position, std::size_t shown) { return position << 21 | kBegunBit | shown; }
 constexpr std::uint64_t kShareBits = (std::uint64_t{1} << 4 * PairSlot::kShares) - 1;
 constexpr std::uint64_t share_at(std::uint32_t place, std::size_t payload) { return (payload + 1) << 4 * place; }
 constexpr std::uint64_t share_in(std::uint64_t turn, std::uint32_t place) { return turn >> 4 * place & 0xf; }

@@ -1,198 +1,14 @@
-#include "protocol/pipelined.hpp"
-
+// The receiving end of a pipelined ring.
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <cstdint>
 #include <new>
-#include <thread>
 #include <utility>
 
-#include "protocol/eager.hpp"
+#include "protocol/pipelined.hpp"
+#include "protocol/ring_copies.hpp"
 
 namespace ist {
-namespace {
-
-// Slots moved by one call: a rank that only tests, its other threads and its other peers do not wait for a whole message.
-constexpr int kMostPerStep = 8;
-
-// Longer slots may be copied by several threads.
-constexpr std::uint32_t kMostAtOnce = 128 << 10;
-
-// Copies already running touch the user's buffer: they end before the operation does. They are short, and depend on no peer.
-void wait_for(Ticket& ticket) {
-  for (;;) {
-    const auto finished = is_finished(ticket);
-    if (!finished.ok() || *finished) return;
-    std::this_thread::yield();
-  }
-}
-
-// As many bytes as the slot has, of those from `first` on: by copies of rows, or a kernel.
-Result<Ticket> between_slot(const Kinds& kinds, const PackWork& work, std::uint64_t first, const Piece& slot) {
-  Packing* const packing = kinds.find(work.memory.kind)->packing();
-  return packing->pack_bytes(work.part(static_cast<std::int64_t>(first), slot.size).in(slot), Ticket{});
-}
-
-// Of a slot that is taken: where memory runs out the copy has failed, which is told in the slot's turn.
-template <class Copy>
-Result<Ticket> begun(const Copy& copy, const Status& no_memory) {
-  try {
-    return copy();
-  } catch (const std::bad_alloc&) {
-    return no_memory;
-  }
-}
-
-}  // namespace
-
-// Whose copies fill() makes, and times; and of which a window of the fewest messages has room in the ring's part. Longer ones gain nothing, since that
-// is a small part of a window of theirs: of 1 MiB 56 GB/s in place of 59, of 2 and 4 MiB the same (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
-bool RingSender::runs_ahead(const Message& message) {
-  return message.hosts && message.laid == nullptr && message.slot_bytes.value <= kMostAtOnce &&
-         message.piece.size.value <= kMostPairRoom / kWindow;
-}
-
-void RingSender::add(Message message) {
-  const bool other = !runs_ahead(message);
-  messages_.push_back(std::move(message));
-  others_ += other ? 1 : 0;
-  if (of_window_ == 0 && messages_.size() >= kWindow) begin_window();
-  ahead_ = ahead_ && others_ == 0;
-}
-
-void RingSender::begin_window() {
-  of_window_ = kLongestWindow;
-  ahead_ = others_ == 0 && running_ahead_.begin(messages_.front().way);
-}
-
-void RingSender::drop_front() {
-  others_ -= runs_ahead(messages_.front()) ? 0 : 1;
-  messages_.pop_front();
-  next_ = Offset{};
-  of_window_ = messages_.empty() ? 0 : of_window_ - std::min<std::size_t>(of_window_, 1);
-  ahead_ = ahead_ && !messages_.empty();
-  if (of_window_ == 0 && messages_.size() >= kWindow) begin_window();
-}
-
-Filling RingSender::filling_of(const Message& message) const {
-  if (ahead_) return Filling::ahead;
-  return message.way == RingWay::strings ? Filling::in_place : Filling::by_turns;
-}
-
-bool RingSender::step(std::vector<Finished>& ended) {
-  ended.reserve(ended.size() + static_cast<std::size_t>(kMostPerStep));  // before anything is over, which is said once
-  // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
-  // made.
-  bool moved = false;
-  for (int i = 0; i < kMostPerStep; ++i) {
-    const bool started = start_copies();
-    const bool published = publish(ended);
-    if (!started && !published) break;
-    moved = true;
-  }
-  return moved;
-}
-
-bool RingSender::start_copies() {
-  if (messages_.empty() || flights_.full()) return false;
-  Message& message = messages_.front();
-  const auto slot = ring_->start_next(message.slot_bytes, filling_of(message));
-  if (!slot) return false;
-  const Bytes length = smaller(smaller(message.slot_bytes, slot->capacity), message.piece.size - (next_ - Offset{}));
-  const Piece source = message.piece.part(next_, length);
-  Flight flight{Ticket{},
-                {message.receiver_op, static_cast<std::uint32_t>(length.value), next_.value, slot->place, 0},
-                message.sender_op,
-                false,
-                {}};
-  auto ticket = Result<Ticket>{Ticket{}};
-  if (message.laid == nullptr && message.hosts && length.value <= kMostAtOnce)
-    flight.header.nanoseconds = fill(message, slot->data, source);
-  else
-    ticket = begun(
-        [&] {
-          if (message.laid != nullptr)
-            return between_slot(*kinds_, *message.laid, next_.value, host_piece(slot->data, length));
-          return kinds_->copier(KindId::host, source.kind)->copy(host_piece(slot->data, length), source, Ticket{});
-        },
-        no_memory_);
-  next_ += length;
-  if (ticket.ok()) {
-    flight.ticket = std::move(*ticket);
-  } else {
-    flight.failed = ticket.status();
-  }
-  flight.last = !ticket.ok() || next_ == Offset{} + message.piece.size;
-  if (flight.last) drop_front();
-  flights_.push_back(std::move(flight));
-  return true;
-}
-
-// How long it took, where that is wanted; never 0 then.
-std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piece& from) {
-  const bool timed = running_ahead_.is_timed() || message.timed;
-  const auto begun = timed ? Clock::now() : Clock::time_point{};
-  if (message.way == RingWay::strings)
-    copy_by_string(to, from.address(), from.size.value);
-  else
-    handing_.copy(to, from.address(), from.size.value);
-  if (!timed) return 0;
-  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count();
-  if (runs_ahead(message) && from.size == message.slot_bytes)
-    learn(message.way, static_cast<double>(took) / static_cast<double>(from.size.value));
-  return message.timed ? static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1)) : 0;
-}
-
-// What is left of a window that is slow has slots that are near.
-void RingSender::learn(RingWay way, double pace) {
-  if (!ahead_)
-    running_ahead_.filled_near(way, pace);
-  else
-    ahead_ = running_ahead_.filled_ahead(way, pace);
-}
-
-bool RingSender::publish(std::vector<Finished>& ended) {
-  if (flights_.empty()) return false;
-  Flight& flight = flights_.front();
-  if (flight.failed.ok()) {
-    const auto finished = is_finished(flight.ticket);
-    if (finished.ok() && !*finished) return false;
-    if (!finished.ok()) flight.failed = finished.status();
-  }
-  if (!flight.failed.ok()) flight.header = {flight.header.receiver_op, 0, kSlotFailed};
-  ring_->publish_oldest(flight.header);
-  const Flight done = std::move(flight);
-  flights_.pop_front();
-  if (!done.failed.ok()) give_up(done.sender_op);
-  if (done.last || !done.failed.ok()) ended.push_back({done.sender_op, done.failed, Bytes{}});
-  return true;
-}
-
-// The front message failed: what is not started never will be, and what is running ends before its buffer is given back.
-// Their slots still come, and say that nothing is in them: the reader has been told and forgets the message, whose number another one
-// may have by the time it sees them.
-void RingSender::give_up(std::uint32_t sender_op) {
-  flights_.each([&](Flight& flight) {
-    if (flight.sender_op != sender_op) return;
-    wait_for(flight.ticket);
-    flight = Flight{Ticket{}, {flight.header.receiver_op, 0, kSlotVoid}, sender_op, false, {}};  // told once is enough
-  });
-  if (!messages_.empty() && messages_.front().sender_op == sender_op) drop_front();
-}
-
-void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
-  ended.reserve(ended.size() + flights_.size() + messages_.size());
-  flights_.each([&](Flight& flight) {
-    wait_for(flight.ticket);
-    if (flight.last) ended.push_back({flight.sender_op, why, Bytes{}});
-  });
-  for (const Message& message : messages_) ended.push_back({message.sender_op, why, Bytes{}});
-  flights_.clear();
-  messages_.clear();
-  others_ = of_window_ = 0;
-  ahead_ = false;
-  next_ = Offset{};
-}
 
 void RingReceiver::expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
                              std::shared_ptr<const PackWork> laid) {
@@ -296,7 +112,7 @@ bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& end
     account(slot.header, {}, ended);
     return true;
   }
-  if (slot.header.bytes > kMostAtOnce) return false;
+  if (slot.header.bytes > kMostOfOneThread) return false;
   const auto begun = message->by.timed ? Clock::now() : Clock::time_point{};
   std::byte* const to = message->piece.address() + slot.header.offset;
   if (message->by.way == RingWay::strings)
@@ -348,7 +164,7 @@ void RingReceiver::start(const FullSlot& slot) {
       if (found->laid == nullptr) return kinds_->copier(to.kind, KindId::host)->copy(to, from, Ticket{});
       return between_slot(*kinds_, *found->laid, slot.header.offset, from);
     };
-    auto ticket = begun(
+    auto ticket = begin_copy(
         [&]() -> Result<Ticket> {
           if (found->fold) IST_TRY(put_aside(*found, slot.header));
           return empty(host_piece(slot.data, length));
@@ -382,7 +198,7 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
 void RingReceiver::abandon(const Status& why, std::vector<Finished>& ended) {
   ended.reserve(ended.size() + messages_.size());
   flights_.each([&](Flight& flight) {
-    wait_for(flight.ticket);
+    wait_for_copy(flight.ticket);
     ring_->release_oldest();
   });
   flights_.clear();
