@@ -22,6 +22,7 @@ class Pace {
   static constexpr std::uint32_t kFirstPause = 16;
   static constexpr std::uint32_t kLongestPause = 512;
   static constexpr std::uint32_t kTrials = 2;
+  static constexpr double kHopeless = 4;  // times as slow as the best way: once is enough
   // Of those of the best way every so manieth is timed, since to look at the clock twice takes as long as a tenth of 4 KiB; and all of the first
   // ones after a trial: where the way was changed, and the first copies were quick because the others had left their lines in no cache.
   static constexpr std::uint32_t kTimedOf = 8;
@@ -33,13 +34,19 @@ class Pace {
   };
   Next next() {
     if (++copies_ <= pause_) return {way_, copies_ <= kWatched || copies_ % kTimedOf == 0};
-    const std::uint32_t trial = copies_ - pause_ - 1;
-    const Way tried = static_cast<Way>((number(way_) + 1 + trial / kTrials) % kWays);
-    if (trial % kTrials == 0) pace_[number(tried)] = 0;
-    if (trial + 1 == (kWays - 1) * kTrials) {
-      copies_ = 0;
-      pause_ = std::min(2 * pause_, kLongestPause);
+    std::uint32_t trial = copies_ - pause_ - 1;
+    if (trial % kTrials != 0 && pace_[number(tried_in(trial))] > kHopeless * pace_[number(way_)]) {
+      const std::uint32_t spared = kTrials - trial % kTrials;
+      copies_ += spared;
+      trial += spared;
+      if (trial == kAllTrials) {
+        end_trials();
+        return next();
+      }
     }
+    const Way tried = tried_in(trial);
+    if (trial % kTrials == 0) pace_[number(tried)] = 0;
+    if (trial + 1 == kAllTrials) end_trials();
     return {tried, true};
   }
   // What was timed took so long per byte, in the same unit each time. Of trials the quickest counts; of the others a quick one is believed at
@@ -60,6 +67,12 @@ class Pace {
   Way way() const { return way_; }
 
  private:
+  static constexpr std::uint32_t kAllTrials = (kWays - 1) * kTrials;
+  Way tried_in(std::uint32_t trial) const { return static_cast<Way>((number(way_) + 1 + trial / kTrials) % kWays); }
+  void end_trials() {
+    copies_ = 0;
+    pause_ = std::min(2 * pause_, kLongestPause);
+  }
   static constexpr std::uint32_t number(Way way) { return static_cast<std::uint32_t>(way); }
   std::array<double, kWays> pace_{};  // 0: not known
   std::uint32_t copies_ = 0;          // since the last trial

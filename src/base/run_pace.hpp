@@ -27,14 +27,20 @@ class RunPace {
   static constexpr std::uint32_t kSettling = 2;
   // So many runs go the one way until the other one is tried for one; each time twice as many.
   static constexpr std::uint32_t kFirstPause = 4;
-  static constexpr std::uint32_t kLongestPause = 256;
-  static constexpr double kQuicker = 0.97;    // than the way that is gone, to be gone in its place
-  static constexpr double kTurned = 1.25;     // times as slow as the other one was: that is gone at once
-  static constexpr double kHopeless = 1.5;    // times as slow, after two looks: a trial is over
+  static constexpr std::uint32_t kLongestPause = 128;
+  static constexpr double kQuicker = 0.97;      // than the way that is gone, to be gone in its place
+  static constexpr double kTurned = 1.25;       // times as slow as the other one was: that is gone at once
+  static constexpr double kHopeless = 1.5;      // times as slow, after two looks: a trial is over
+  static constexpr double kSurelyWorse = 1.15;  // times as slow, after kEarly looks that count: the same
+  static constexpr std::uint32_t kEarly = 3;
   static constexpr double kElsewhere = 8;     // times as long as usual: something else was done in between
   static constexpr std::uint32_t kOften = 8;  // in a row: then that is what is usual now
 
   Way way() const { return static_cast<Way>(way_); }
+  // Begins with that way, if nothing is known yet.
+  void begin_with(Way way) {
+    if (last_ == 0) best_ = way_ = static_cast<std::uint32_t>(way);
+  }
   // That way, of so many bytes. clock: what time it is, in whatever unit.
   template <class Clock>
   void did(std::size_t bytes, const Clock& clock) {
@@ -64,7 +70,9 @@ class RunPace {
     }
     run_took_ += took;
     run_bytes_ += bytes;
-    if (++looks_ == kRun) end_run(run_took_ / run_bytes_);
+    ++looks_;
+    const bool worse = trying_ && looks_ == kEarly && run_took_ > kSurelyWorse * usual * run_bytes_;
+    if (looks_ == kRun || worse) end_run(run_took_ / run_bytes_);
   }
   // It is no longer as it was: both ways are found out anew.
   void forget() {

@@ -53,7 +53,7 @@ class RingSender {
     std::uint32_t sender_op = 0;
     std::uint32_t receiver_op = 0;
     Piece piece;                                     // what to send; its size is what the receiver accepts, above 0
-    Bytes slot_bytes;                                // filled per slot
+    Bytes slot_bytes;                                // filled per slot; in a window that runs ahead twice as many
     bool hosts = false;                              // is it host memory on both sides?
     std::shared_ptr<const PackWork> laid = nullptr;  // packed so into the slots, where the piece says only how many bytes
     bool timed = false;                              // are the copies of hosts to say how long they took?
@@ -87,6 +87,7 @@ class RingSender {
   using Clock = std::chrono::steady_clock;
   bool start_copies();
   Filling filling_of(const Message& message) const;
+  Bytes most_in_slot(const Message& message) const;
   Message* next_in_turn();
   void drop(std::size_t number);
   void begin_window();

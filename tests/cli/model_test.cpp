@@ -81,7 +81,7 @@ TEST_F(Model, WhatProgramsFindOutOfCopiesIsKeptForTheNext) {
         << "not covered here: what programs keep of copies; ranks that share a processor keep nothing, and there is one";
   // As many as each rank has to receive before it believes what it found, and none that a warm-up, which is as long as a time, has to add.
   const std::string bench =
-      "bench latency --min 128KiB --max 128KiB --iterations " + std::to_string(2 * CopyChoice::first_trials(kibibytes(128)));
+      "bench latency --sizes 129KiB --iterations " + std::to_string(2 * CopyChoice::first_trials(kibibytes(129)));
   const Ran ran = run_program(bench, environment());
   ASSERT_EQ(ran.status, 0) << ran.output;
   const Ran shown = run_program("model show", environment());

@@ -57,7 +57,7 @@ TEST(RunPace, does_not_change_for_less_than_is_seen) {
   EXPECT_LT(send(
                 pace, [](Way way, int, int) { return plain(way, 1000, 985); }, 20000)
                 .by_string,
-            100);
+            150);
 }
 
 // What the one way leaves makes the first of the other slow: these do not count.
@@ -73,6 +73,32 @@ TEST(RunPace, pays_little_for_trials_of_a_way_that_is_much_slower) {
   const Went went = send(
       pace, [](Way way, int, int) { return plain(way, 1000, 3000); }, 100000);
   EXPECT_LT(went.took, 1.01 * 1000 * 100000);
+}
+
+TEST(RunPace, ends_a_trial_early_that_is_surely_worse) {
+  RunPace<Way> pace;
+  int tried = 0;
+  send(
+      pace,
+      [&](Way way, int, int) {
+        tried += way == Way::string ? 1 : 0;
+        return plain(way, 1000, 1250);
+      },
+      4000);
+  // Four trials, behind 4, 8, 16 and 32 runs and more: two looks to settle and three that count, of four messages each.
+  EXPECT_LE(tried, 5 * 5 * 4);
+  EXPECT_GE(tried, 3 * 5 * 4);
+}
+
+TEST(RunPace, begins_as_it_is_told_unless_something_is_known) {
+  RunPace<Way> pace;
+  pace.begin_with(Way::string);
+  EXPECT_EQ(Way::string, pace.way());
+  const auto quick = [](Way way, int, int) { return plain(way, 800, 1000); };
+  send(pace, quick, 2000);
+  EXPECT_EQ(Way::lines, pace.way());
+  pace.begin_with(Way::string);
+  EXPECT_EQ(Way::lines, pace.way());
 }
 
 TEST(RunPace, leaves_a_way_that_becomes_slow_at_once_and_comes_back_to_it) {
