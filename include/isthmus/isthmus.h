@@ -182,7 +182,7 @@ IST_API int ist_world_create(ist_world* world);
 IST_API int ist_world_create_configured(const char* settings, ist_world* world);
 /* Leaves the world and releases it, its communicators and its requests, while no other thread is inside a call on it; sets
  * *world to IST_WORLD_NULL. Not collective. Eager sends that were started (ist_send's, and those of at most
- * ISTHMUS_EAGER_LIMIT bytes, of host memory four times as many) are handed over first; a longer one needs both sides and
+ * ISTHMUS_EAGER_LIMIT bytes, of host memory eight times as many) are handed over first; a longer one needs both sides and
  * must be waited for before. Peers that still wait for something of this rank get IST_ERR_PEER_LEFT. */
 IST_API int ist_world_destroy(ist_world* world);
 /* The communicator of all ranks; owned by the world. */

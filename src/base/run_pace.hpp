@@ -37,10 +37,6 @@ class RunPace {
   static constexpr std::uint32_t kOften = 8;  // in a row: then that is what is usual now
 
   Way way() const { return static_cast<Way>(way_); }
-  // Begins with that way, if nothing is known yet.
-  void begin_with(Way way) {
-    if (last_ == 0) best_ = way_ = static_cast<std::uint32_t>(way);
-  }
   // That way, of so many bytes. clock: what time it is, in whatever unit.
   template <class Clock>
   void did(std::size_t bytes, const Clock& clock) {

@@ -123,6 +123,7 @@ bool keep_learned_slots(const std::string& file, double up_to) {
   const double before = slots_in(all, kSlotsOfOne);
   if (!(up_to > 0)) {
     all[kSlotTrials] = slot_trials(all) + 1;
+    if (before > 0 && slot_trials(all) >= kMostSlotTrials) all[name_of_number(&MachineProfile::slots_up_to)] = before;
   } else if (before == 0 && up_to < static_cast<double>(kPairPayload)) {
     all[kSlotsOfOne] = up_to;
   } else {

@@ -1,5 +1,5 @@
 // One copy or two for a message between host buffers, as programs on this machine found out while they ran, and up to which size slots are
-// quicker, as the first of them found out when it began: kept for the next ones in a file beside the profile's.
+// quicker, as the first two of them found out when they began: kept for the next ones in a file beside the profile's.
 //
 // Who calls this : load_profile(), behind what `isthmus model fit` measured, which counts; face/message/world, at its end; face/message/slots_trial.
 // Threads        : values.

@@ -21,8 +21,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Version 1 named no devices: what it has of them, somebody wrote by hand.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr int kOldestVersion = 1;
+// Before version 3 no slot was longer than 64 KiB, which stood for slots that were quicker to their end.
+constexpr double kLongestSlotBefore = 65536;
 // Of a file that someone wrote so that different machines choose alike.
 constexpr const char* kAnyMachine = "any";
 // Nothing that is measured here takes a second, and no count of peers is that large.
@@ -100,6 +102,16 @@ std::string read_devices(const Json& all, Profile& profile) {
   return "";
 }
 
+// As where it was never measured.
+void forget_slots(Profile& profile) {
+  std::uint64_t bit = 1;
+  for (const ProfileValue& value : profile_values()) {
+    if (value.message == &MachineProfile::slots_up_to) profile.measured &= ~bit;
+    bit <<= 1U;
+  }
+  profile.message.slots_up_to = 0;
+}
+
 }  // namespace
 
 std::string machine_name() {
@@ -129,9 +141,9 @@ Result<Profile> read_profile(const std::string& file) {
   const Json all = Json::parse(stream, nullptr, false);
   if (!all.is_object()) return unusable(file, "it is no JSON object");
   const auto version = all.value("isthmus_profile", Json{});
-  if (version != Json(kVersion) && version != Json(kOldestVersion))
+  if (!version.is_number_integer() || version < Json(kOldestVersion) || version > Json(kVersion))
     return unusable(file, "it is of version " + version.dump() + ", and this library reads versions " +
-                              std::to_string(kOldestVersion) + " and " + std::to_string(kVersion) +
+                              std::to_string(kOldestVersion) + " to " + std::to_string(kVersion) +
                               "; measure again: isthmus model fit");
   const auto machine = all.value("machine", Json{});
   if (machine != Json(kAnyMachine) && machine != Json(machine_name()))
@@ -141,6 +153,7 @@ Result<Profile> read_profile(const std::string& file) {
   if (const std::string why = read_values(all, profile); !why.empty()) return unusable(file, why);
   if (const std::string why = read_devices(all, profile); !why.empty()) return unusable(file, why);
   profile.unknown = unknown_number(all);
+  if (version < Json(kVersion) && profile.message.slots_up_to == kLongestSlotBefore) forget_slots(profile);
   // A cell is told of in a slot, and where none was measured it is no quicker than what was.
   const auto message = all.value("message", Json::object());
   if (!message.contains("cell_alpha"))

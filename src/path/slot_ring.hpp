@@ -33,7 +33,7 @@ struct SlotRingShared {
 };
 
 struct SlotRingLayout {
-  static constexpr std::uint64_t kHeaders = 128;  // and so the most slots, and pieces outstanding
+  static constexpr std::uint64_t kHeaders = 64;  // and so the most slots, and pieces outstanding
   std::uint32_t slots = 0;
   Bytes slot_bytes;
   Bytes total() const;  // of the whole ring, a multiple of the page size
@@ -77,6 +77,8 @@ class SlotRingWriter {
   // Was the last start_next() refused, and would it find a slot now? Then the refusal is forgotten; for Path::sleep().
   bool news();
   Bytes slot_bytes() const { return layout_.slot_bytes; }
+  // Do pieces of so many bytes, one in each slot, go round no more than the lap?
+  bool within_lap(Bytes piece) const { return piece <= layout_.slot_bytes && layout_.slots * piece.value <= lap_.value; }
 
  private:
   std::uint64_t places_for(std::uint64_t piece) const;

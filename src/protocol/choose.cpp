@@ -284,10 +284,7 @@ bool pays_within_device(Bytes bytes, const MachineProfile& machine) {
 }
 
 Bytes ring_fill(Bytes message, bool between_hosts, const Settings& settings) {
-  // Longer slots of long messages: windows of 1, 2 and 4 MiB 58, 54 and 54 GB/s by 128 KiB, 56, 52 and 51 by 64; one of 1 MiB by itself takes 21.4 and 21.3 us (AMD
-  // EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
-  if (between_hosts)
-    return Bytes{message < mebibytes(1) ? settings.ring_slot_host.value : 2 * settings.ring_slot_host.value};
+  if (between_hosts) return settings.ring_slot_host;
   constexpr Bytes kLeast = kibibytes(256);
   const Bytes half{message.value / 2};
   return smaller(half < kLeast ? kLeast : half, settings.ring_slot_device);

@@ -154,7 +154,8 @@ ist_carrier choose(const MessageShape& message, const MachineProfile& machine);
 bool pays_within_device(Bytes bytes, const MachineProfile& machine);
 
 // How much of a ring's slot to fill: few bytes end the first copy early, so that both directions overlap; many pay for the
-// driver's calls. Between two hosts all messages do best with the setting. With a device, half the message, from 256 KiB up
+// driver's calls. Between two hosts it is the setting, of which a ring's sender fills twice as much in windows and of long
+// messages (RingSender::most_in_slot). With a device, half the message, from 256 KiB up
 // to the setting: 1 MiB then takes 49 us instead of 55, 4 MiB 121 instead of 140 (two H200, 2026-11-21; the sweep is in
 // docs/measured).
 Bytes ring_fill(Bytes message, bool between_hosts, const Settings& settings);

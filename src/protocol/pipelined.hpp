@@ -53,7 +53,7 @@ class RingSender {
     std::uint32_t sender_op = 0;
     std::uint32_t receiver_op = 0;
     Piece piece;                                     // what to send; its size is what the receiver accepts, above 0
-    Bytes slot_bytes;                                // filled per slot; in a window that runs ahead twice as many
+    Bytes slot_bytes;                                // filled per slot, or twice as many: most_in_slot()
     bool hosts = false;                              // is it host memory on both sides?
     std::shared_ptr<const PackWork> laid = nullptr;  // packed so into the slots, where the piece says only how many bytes
     bool timed = false;                              // are the copies of hosts to say how long they took?

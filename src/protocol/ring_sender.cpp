@@ -9,7 +9,7 @@
 namespace ist {
 
 // Whose copies fill() makes, and times; and of which a window of the fewest messages has room in the ring's part. Longer ones gain nothing, since that
-// is a small part of a window of theirs: of 1 MiB 56 GB/s in place of 59, of 2 and 4 MiB the same (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
+// is a small part of a window of theirs: 4 MiB ahead, of 1 MiB 56 GB/s in place of 59, of 2 and 4 MiB the same (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
 bool RingSender::runs_ahead(const Message& message) {
   return message.hosts && message.laid == nullptr && message.slot_bytes.value <= kMostOfOneThread &&
          message.piece.size.value <= kMostPairRoom / kWindow;
@@ -41,7 +41,7 @@ RingSender::Message* RingSender::next_in_turn() {
     };
     const auto other = front.piece.size < kLeastInTurns ? messages_.begin()
                                                         : std::find_if_not(messages_.begin(), messages_.end(), is_alike);
-    in_turns_ = std::max<std::size_t>(static_cast<std::size_t>(other - messages_.begin()), 1);
+    in_turns_ = std::clamp<std::size_t>(static_cast<std::size_t>(other - messages_.begin()), 1, kLongestWindow);
     turn_ = 0;
   }
   return &messages_[turn_];
@@ -63,11 +63,14 @@ Filling RingSender::filling_of(const Message& message) const {
   return message.way == RingWay::strings ? Filling::in_place : Filling::by_turns;
 }
 
-// Windows of 256 and 512 KiB 66 and 65 GB/s by 64 KiB, 68 and 69 by 128 (means of four runs); but one of 256 KiB by itself takes 5.7 us in place of 5.4, since
-// nobody empties a slot before it is full (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
+// Windows of 256 and 512 KiB 66 and 65 GB/s by 64 KiB, 68 and 69 by 128 (means of four runs), of 1, 2 and 4 MiB 56, 52 and 51, and 58, 54 and 54; one of 1 MiB
+// by itself takes 21.3 and 21.4 us. But one of 256 KiB takes 5.4 and 5.7, since nobody empties a slot before it is full (AMD EPYC, Zen 5, a line in 0.06 us,
+// 2026-11-29). Not beyond what the ring goes round otherwise, which is a job's memory.
 Bytes RingSender::most_in_slot(const Message& message) const {
-  if (!ahead_) return message.slot_bytes;
-  return Bytes{std::max(message.slot_bytes.value, std::min<std::uint64_t>(2 * message.slot_bytes.value, kMostOfOneThread))};
+  const Bytes twice{2 * message.slot_bytes.value};
+  const bool is_long = ahead_ || message.piece.size >= kLeastInTurns;
+  const bool doubles = is_long && message.hosts && message.laid == nullptr && twice.value <= kMostOfOneThread;
+  return doubles && ring_->within_lap(twice) ? twice : message.slot_bytes;
 }
 
 bool RingSender::step(std::vector<Finished>& ended) {
@@ -135,7 +138,7 @@ std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piec
     handing_.copy(to, from.address(), from.size.value);
   if (!timed) return 0;
   const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count();
-  if (runs_ahead(message) && from.size == most_in_slot(message))
+  if (runs_ahead(message) && from.size >= message.slot_bytes)
     learn(message.way, static_cast<double>(took) / static_cast<double>(from.size.value));
   return message.timed ? static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1)) : 0;
 }

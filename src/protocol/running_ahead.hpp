@@ -8,7 +8,7 @@
 // What is written far ahead has left the writer's nearest cache when it is read, and the reader takes it from the one that they share. Where the reader
 // keeps up instead, it takes each line from the writer, who has to ask for it back a round later. Either goes on once it has begun: of pieces that lay side
 // by side in the ring 62 to 67 GB/s or 19, where slots that are few and near have 55 to 58 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29); of pieces
-// that take turns in slots of 1 MiB, as they do now, 62 to 71 in 47 of 48 medians (64 pieces ahead, 4 MiB; of 128 67 to 69); why is not known. The writer feels it: it fills slots four times as
+// that take turns in slots of 1 MiB, as they do now, 62 to 71 in 47 of 48 medians (4 MiB ahead; 8 MiB ahead 66 to 71, once 54); why is not known. The writer feels it: it fills slots four times as
 // slowly, and leaves that for some windows.
 #pragma once
 
@@ -29,10 +29,10 @@ class RunningAhead {
   // Timed slots of a verdict, and of what is usual; before which the first ones of all are left out, in pages that nobody has touched.
   static constexpr std::uint32_t kJudged = 16;
   static constexpr std::uint32_t kFresh = 16;
-  // Every so manieth slot is timed, until what is usual is known, and as many verdicts in a row were good: two looks at the clock take up to an eighth of
-  // the time of one (twice 40 to 80 ns on that EPYC).
+  // Every so manieth slot is timed: two looks at the clock take up to an eighth of the time of one (twice 40 to 80 ns on that EPYC). Once what is usual is known,
+  // and kSure verdicts in a row were good, fewer are; a window of 64 messages of 256 KiB has 128 slots, and a verdict takes kJudged that were timed.
   static constexpr std::uint32_t kTimedOf = 4;
-  static constexpr std::uint32_t kTimedOfUsual = 13;
+  static constexpr std::uint32_t kTimedOfUsual = 7;
   static constexpr std::uint32_t kSure = 8;
   // Of so many windows one does not run ahead, so that what is usual stays known.
   static constexpr std::uint32_t kNearOf = 64;

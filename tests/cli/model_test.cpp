@@ -240,7 +240,7 @@ TEST_F(ModelOfDevices, FitMeasuresBusAndLinkAndNamesTheDevicesAndTheirDriver) {
   EXPECT_TRUE(says(also_shown, "numbers of devices: built in, since they were not measured on GPU-")) << also_shown.output;
   EXPECT_TRUE(says(also_shown, "numbers: " + file())) << also_shown.output;
   auto text = nlohmann::json::parse(std::ifstream{file()});
-  EXPECT_EQ(text["isthmus_profile"], 2);
+  EXPECT_EQ(text["isthmus_profile"], 3);
   text["devices"]["driver"] = "driver for CUDA 9.0";
   std::ofstream{file()} << text;
   EXPECT_TRUE(says(start(with_devices(2)), "they were measured with the driver for CUDA 9.0, and this is the"))

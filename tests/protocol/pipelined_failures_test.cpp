@@ -188,6 +188,45 @@ TEST(PipelinedFailures, AnAbandonedSenderEndsEveryMessageOnceWhenNoCopyRunsAnyMo
   }
 }
 
+// Three messages out of the same bytes, of which so many slots were read: two more are full, and it is the turn of any of the three.
+TEST(PipelinedFailures, AnAbandonedSenderEndsMessagesThatTakeTurnsOnceAndTheNextOnesBeginWithTheirFirstParts) {
+  constexpr std::uint64_t kBytes = 1048576;
+  constexpr std::uint64_t kFill = kBytes / 4;
+  for (std::size_t read = 0; read < 10; ++read) {
+    RingShape shape;
+    shape.slots = 2;
+    shape.slot_bytes = kFill;
+    RingPair pair{static_cast<unsigned>(read), shape};
+    for (std::size_t i = 0; i < 5; ++i) pair.prepare(kBytes, kFill, false, false);
+    for (std::size_t i = 1; i < 5; ++i) pair.share(i, 0);
+    for (std::size_t i = 0; i < 3; ++i) pair.send(i);
+    while (pair.step_sender()) continue;
+    for (std::size_t i = 0; i < read; ++i) {
+      ASSERT_TRUE(pair.reader().take_next().has_value());
+      pair.reader().release_oldest();
+      while (pair.step_sender()) continue;
+    }
+    std::vector<bool> over;
+    for (std::size_t i = 0; i < 3; ++i) over.push_back(pair[i].sent);
+    EXPECT_EQ(std::count(over.begin(), over.end(), true), read < 8 ? 0 : static_cast<std::ptrdiff_t>(read) - 7);
+    pair.abandon_sender(kGone);
+    EXPECT_TRUE(pair.sender().idle());
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_TRUE(pair[i].sent) << i;
+      EXPECT_EQ(pair[i].sender.status.code(), over[i] ? IST_OK : IST_ERR_PEER_DEAD) << i;
+    }
+    for (std::size_t i = 3; i < 5; ++i) pair.send(i);
+    const auto slots = pair.take_slots();
+    ASSERT_EQ(slots.size(), 2U + 8U);
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(slots[2 + i].receiver_op, RingPair::receiver_op(3 + i % 2)) << i;
+      EXPECT_EQ(slots[2 + i].offset, i / 2 * kFill) << i;
+    }
+    EXPECT_TRUE(pair[3].sent && pair[4].sent);
+    ASSERT_FALSE(HasFailure()) << read << " slots read";
+  }
+}
+
 TEST(PipelinedFailures, AnAbandonedReceiverEndsEveryMessageOnceAndDropsTheSlotsThatStillCome) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     RingPair pair{seed, {}};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "ring_pair.hpp"
 
@@ -218,6 +220,33 @@ TEST(Pipelined, AWindowBetweenHostsRunsAheadOfItsReceiver) {
   EXPECT_EQ(4, sent_ahead(9, false));
 }
 
+// How many slots of so many bytes have come, one size behind the other.
+using Sizes = std::vector<std::pair<std::size_t, std::uint32_t>>;
+Sizes sizes_of_slots(RingPair& pair) {
+  Sizes sizes;
+  for (const SlotHeader& slot : pair.take_slots()) {
+    if (sizes.empty() || sizes.back().second != slot.bytes) sizes.emplace_back(0, slot.bytes);
+    ++sizes.back().first;
+  }
+  return sizes;
+}
+
+TEST(Pipelined, SlotsOfAWindowThatRunsAheadHaveTwiceTheBytes) {
+  RingShape shape;
+  shape.slot_bytes = 16384;
+  RingPair pair{14, shape};
+  const auto sizes_of = [&](int messages) {
+    for (int i = 0; i < messages; ++i) pair.prepare_and_send(16384, 4096, false, false);
+    return sizes_of_slots(pair);
+  };
+  EXPECT_EQ(sizes_of(8), (Sizes{{32, 4096}})) << "how long slots take that are near is not known";
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(sizes_of(1), (Sizes{{4, 4096}}));
+  EXPECT_EQ(sizes_of(8), (Sizes{{16, 8192}}));
+  EXPECT_EQ(sizes_of(7), (Sizes{{28, 4096}})) << "messages by themselves";
+  EXPECT_EQ(sizes_of(9), (Sizes{{18, 8192}}));
+  EXPECT_EQ(sizes_of(1), (Sizes{{4, 4096}})) << "the window is over";
+}
+
 // Windows, messages by themselves and messages of devices in turn, each of which has slots of another shape than the one before.
 TEST(Pipelined, WindowsAndOthersInTurnArriveWhole) {
   const unsigned seed = std::random_device{}();
@@ -248,17 +277,27 @@ TEST(Pipelined, WindowsAndOthersInTurnArriveWhole) {
 // Whose slots come, as far as the ring has some.
 std::vector<std::size_t> order_of_slots(RingPair& pair) {
   std::vector<std::size_t> order;
-  while (pair.step_sender()) continue;
-  while (const auto slot = pair.reader().take_next()) {
-    order.push_back(slot->header.receiver_op - RingPair::receiver_op(0));
-    pair.reader().release_oldest();
-    while (pair.step_sender()) continue;
-  }
+  for (const SlotHeader& slot : pair.take_slots()) order.push_back(slot.receiver_op - RingPair::receiver_op(0));
   return order;
 }
 
 constexpr std::uint64_t kInTurns = 1048576;
 constexpr std::uint64_t kFill = kInTurns / 4;
+
+// And those of long messages, also of one by itself, as far as one thread copies as many.
+TEST(Pipelined, SlotsOfLongMessagesBetweenHostsHaveTwiceTheBytes) {
+  RingShape shape;
+  shape.slot_bytes = kFill;
+  shape.slots = 2;
+  RingPair pair{15, shape};
+  const auto sizes_of = [&](std::uint64_t bytes, std::uint64_t fill) {
+    pair.prepare_and_send(bytes, fill, false, false);
+    return sizes_of_slots(pair);
+  };
+  EXPECT_EQ(sizes_of(kInTurns, 65536), (Sizes{{8, 131072}}));
+  EXPECT_EQ(sizes_of(kInTurns - 1, 65536), (Sizes{{15, 65536}, {1, 65535}}));
+  EXPECT_EQ(sizes_of(kInTurns, 131072), (Sizes{{8, 131072}}));
+}
 
 TEST(Pipelined, MessagesOutOfTheSameBytesTakeTurns) {
   RingShape shape;

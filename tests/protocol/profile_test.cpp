@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,18 @@ TEST_F(ProfileFile, only_what_was_measured_is_written_and_the_rest_stays_as_it_i
   EXPECT_EQ(found->message.slot_alpha, MachineProfile{}.slot_alpha);
 }
 
+// Before version 3 the longest slot had 64 KiB, which said that slots are used to their end.
+TEST_F(ProfileFile, slots_that_were_used_to_their_end_when_they_were_shorter_are_not_known) {
+  for (const auto& [version, said, known] : {std::tuple{"1", "65536", 0}, std::tuple{"2", "65536", 0},
+                                             std::tuple{"2", "49152", 49152}, std::tuple{"3", "65536", 65536}}) {
+    write(valid(std::string{R"("slots_up_to": )"} + said, "", "any", version));
+    const auto found = read_profile(file());
+    ASSERT_TRUE(found.ok()) << found.status().text();
+    EXPECT_EQ(found->message.slots_up_to, known) << version << " " << said;
+    EXPECT_EQ(found->measured != 0, known != 0) << version << " " << said;
+  }
+}
+
 TEST_F(ProfileFile, files_that_cannot_be_used_are_refused_with_the_reason) {
   EXPECT_NE(read_profile(file()).status().text().find("no such file"), std::string::npos);
   EXPECT_NE(read_profile(folder().string()).status().text().find("no such file"), std::string::npos) << "a folder is none";
@@ -109,9 +122,9 @@ TEST_F(ProfileFile, files_that_cannot_be_used_are_refused_with_the_reason) {
   EXPECT_EQ(refusal(valid(R"("slot_alpha": 0)", R"("crowd_from": 999999)")), "accepted");
   for (const char* text : {"", "{", "[]", "7", "null", "{}}"})
     EXPECT_NE(refusal(text).find("no JSON object"), std::string::npos) << text;
-  EXPECT_NE(refusal("{}").find("version null, and this library reads versions 1 and 2"), std::string::npos) << refusal("{}");
+  EXPECT_NE(refusal("{}").find("version null, and this library reads versions 1 to 3"), std::string::npos) << refusal("{}");
   EXPECT_EQ(refusal(valid("", "", "any", "2")), "accepted");
-  EXPECT_NE(refusal(valid("", "", "any", "3")).find("isthmus model fit"), std::string::npos);
+  EXPECT_NE(refusal(valid("", "", "any", "4")).find("isthmus model fit"), std::string::npos);
   for (const char* devices : {"3", "[]", "{}", R"({"uuids": "GPU-1", "driver": "one"})",
                               R"({"uuids": [1], "driver": "one"})", R"({"uuids": ["GPU-1"]})"}) {
     const std::string text = valid("", "", "any", std::string{R"(2, "devices": )"} + devices);

@@ -126,6 +126,18 @@ class RingPair {
       EXPECT_TRUE(messages_[i].sent && messages_[i].received) << "message " << i << " was forgotten";
   }
 
+  // What the slots say that the ring has and gets, which are given back at once, without the receiver.
+  std::vector<SlotHeader> take_slots() {
+    std::vector<SlotHeader> taken;
+    while (step_sender()) continue;
+    while (const auto slot = reader_.take_next()) {
+      taken.push_back(slot->header);
+      reader_.release_oldest();
+      while (step_sender()) continue;
+    }
+    return taken;
+  }
+
   void abandon_sender(const Status& why) {
     std::vector<Finished> ended;
     sender_.abandon(why, ended);

@@ -96,12 +96,12 @@ TEST(RunningAhead, TimesOneSlotOfFourUntilItIsKnownHowLongTheyTake) {
   };
   EXPECT_EQ(130, timed(Way::loops, false));
   know(ahead, 2);
-  EXPECT_EQ(40, timed(Way::loops, false));
+  EXPECT_EQ(74, timed(Way::loops, false));
   EXPECT_EQ(130, timed(Way::strings, false)) << "of that way nothing is known";
   EXPECT_EQ(130, timed(Way::loops, true)) << "nor whether it may run ahead";
   for (std::uint32_t i = 0; i < Ahead::kSure; ++i)
     EXPECT_EQ(static_cast<int>(Ahead::kJudged), window(ahead, 2, Ahead::kJudged));
-  EXPECT_EQ(40, timed(Way::loops, true));
+  EXPECT_EQ(74, timed(Way::loops, true));
   EXPECT_EQ(static_cast<int>(Ahead::kJudged), window(ahead, 8));
   EXPECT_EQ(130, timed(Way::loops, true)) << "that one was slow";
 }

@@ -78,7 +78,7 @@ TEST(Cancel, APersistentSendIsTakenBackAndStartedAgain) {
 // More than there is room for, so that some have not left when they are given up: those that were not still come in their order.
 TEST(Cancel, SendsThatFoundNoRoomLeaveTheOthersInOrder) {
   constexpr int kSends = 1500;
-  const auto bytes_of = [](int i) { return static_cast<std::size_t>(i % 3 == 0 ? 9000 : i % 3 == 1 ? 37 : 100001); };
+  const auto bytes_of = [](int i) { return static_cast<std::size_t>(i % 3 == 0 ? 9000 : i % 3 == 1 ? 37 : 200001); };
   std::vector<unsigned char> given_up(kSends);
   if (rank() == 0) {
     std::vector<std::vector<unsigned char>> out;

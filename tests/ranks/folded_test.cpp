@@ -16,7 +16,7 @@ using namespace rank_test;
 using namespace collective_test;
 
 // Around what goes without its receive, a chunk, and two of them.
-constexpr std::size_t kCounts[] = {8191, 8193, 65536, 65537, 131075};
+constexpr std::size_t kCounts[] = {16383, 16385, 65536, 65537, 131075};
 
 // Numbers of the host's, in memory that the other ranks see or not.
 class HostNumbers {

@@ -9,8 +9,8 @@ using namespace rank_test;
 
 namespace {
 
-constexpr std::array<std::size_t, 12> kLong{65537,  70000,  131072, 200003, 262143, 262144,
-                                            262145, 300000, 524288, 524289, 600000, 100001};
+constexpr std::array<std::size_t, 12> kLong{131073, 140000, 196608, 200003, 262143, 262144,
+                                            262145, 300000, 524288, 524289, 600000, 150001};
 constexpr std::size_t kMessages = 4 * kLong.size();
 
 std::size_t length(std::size_t message) { return kLong[message % kLong.size()]; }

@@ -58,7 +58,7 @@ void receive(GuardedBuffer& in, std::size_t room, std::size_t size, How how) {
 TEST(Pieces, AMessageWhoseWriterIsHeldUpArrivesWhole) {
   std::uint64_t seed = 0;
   for (const How how : {How::blocking, How::of_any_tag, How::posted, How::after_a_short_one})
-    for (const std::size_t size : {kPiece, kPiece + 1, 2 * kPiece, 5 * kPiece - 1, 8 * kPiece})
+    for (const std::size_t size : {kPiece, kPiece + 1, 2 * kPiece, 5 * kPiece - 1, 8 * kPiece, 16 * kPiece})
       for (const std::size_t page :
            {std::size_t{0}, std::size_t{1}, size / 2 / HeldMemory::page_size(), (size - 1) / HeldMemory::page_size()}) {
         const auto bytes = random_bytes(size, ++seed);
@@ -132,7 +132,7 @@ TEST(Pieces, CollectiveCallsWhoseRootIsHeldUpArriveWhole) {
 // Longer than slots take: once loops have gone round all of the ring, its receiver has some go the other way, by the word that it answers with.
 TEST(Pieces, OfLongMessagesEveryByteArrivesWhicheverWayTheyGoRoundTheRing) {
   constexpr int kMessages = 80;
-  constexpr std::size_t kLong = 16 * kPiece;
+  constexpr std::size_t kLong = 16 * kPiece + 1;
   for (int number = 0; number < kMessages; ++number) {
     const std::size_t bytes = kLong + static_cast<std::size_t>(number) * 3;
     const auto wanted = random_bytes(bytes, 1000 + static_cast<std::uint64_t>(number));

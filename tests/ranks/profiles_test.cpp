@@ -169,7 +169,7 @@ TEST(Profiles, SlotsEndWhereOneCopyWasMeasuredToBeQuicker) {
     EXPECT_EQ("slot", how_it_came(comm, 20000));
     EXPECT_EQ(reads && may_be_read(comm), how_it_came(comm, 20001) != "slot");
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{16384}, std::size_t{16385}, std::size_t{40000},
-                                    std::size_t{65536}, std::size_t{65537}})
+                                    std::size_t{131072}, std::size_t{131073}})
       for (int again = 0; again < 3; ++again) how_it_came(comm, bytes);
     IST_OK_OR_FAIL(ist_world_destroy(&there));
   }

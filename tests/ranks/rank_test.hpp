@@ -117,9 +117,9 @@ class GuardedBuffer {
 
 // Sizes around every border: empty, odd, the slot's payload, pages, the eager limit, ring slots, several rings.
 inline const std::vector<std::size_t>& border_sizes() {
-  static const std::vector<std::size_t> sizes{0,     1,      7,      8,      9,       24,      25,      215,    216,
-                                              217,   4095,   4096,   4097,   16383,   16384,   16385,   65535,  65536,
-                                              65537, 262143, 262144, 262145, 1048579, 2097152, 2097153, 5242881};
+  static const std::vector<std::size_t> sizes{
+      0,     1,     7,     8,     9,      24,     25,     215,    216,    217,    4095,    4096,    4097,    16383,  16384,
+      16385, 65535, 65536, 65537, 131071, 131072, 131073, 262143, 262144, 262145, 1048579, 2097152, 2097153, 5242881};
   return sizes;
 }
 

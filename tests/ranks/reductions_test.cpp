@@ -133,7 +133,8 @@ void compose(const void* with, void* into, std::int64_t count, ist_type type, vo
 
 // The first parts are one byte longer than the others: if those go without their receive, these may not.
 TEST(Reductions, PartsAroundWhatGoesWithoutItsReceiveAllArrive) {
-  for (const std::size_t part : {std::size_t{8} << 10, std::size_t{16} << 10, std::size_t{32} << 10, std::size_t{64} << 10})
+  for (const std::size_t part :
+       {std::size_t{8} << 10, std::size_t{16} << 10, std::size_t{32} << 10, std::size_t{64} << 10, std::size_t{128} << 10})
     for (int longer = 0; longer < size(); ++longer) {
       const std::size_t all = part * static_cast<std::size_t>(size()) + static_cast<std::size_t>(longer);
       std::vector<unsigned char> greatest(all);

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "memory/host/handing_copy.hpp"
@@ -59,6 +60,21 @@ TEST(CopyPace, EachOfTheOtherWaysIsTried) {
   copy(pace, kStrings, static_cast<int>(CopyPace::kFirstPause + CopyPace::kTrials));
   EXPECT_EQ(Way::string, pace.way());
   EXPECT_GE(copy(pace, kStrings, 20000, Way::string), 20000 - 4 * 20000 / 400);
+}
+
+// Behind each pause, of which each is twice as long, so many copies go each of the other ways.
+TEST(CopyPace, AWayWhoseFirstTrialIsHopelessIsSparedTheSecondOne) {
+  static_assert(CopyPace::kTrials == 2 && CopyPace::kHopeless > 3 && CopyPace::kHopeless < 5);
+  constexpr int kFirstPause = CopyPace::kFirstPause;
+  for (const auto& [machine, trials] : {std::pair{Machine{1, 5, 6}, 1}, std::pair{Machine{1, 2, 3}, 2}}) {
+    CopyPace pace;
+    for (int pause = kFirstPause; pause <= 8 * kFirstPause; pause *= 2) {
+      EXPECT_EQ(pause, copy(pace, machine, pause, Way::through));
+      EXPECT_EQ(trials, copy(pace, machine, trials, Way::past)) << "after " << pause;
+      EXPECT_EQ(trials, copy(pace, machine, trials, Way::string)) << "after " << pause;
+    }
+    EXPECT_EQ(Way::through, pace.way());
+  }
 }
 
 TEST(CopyPace, AMachineThatChangesIsFollowed) {
@@ -183,8 +199,9 @@ TEST(TakingCopy, CopiesEveryByteWhicheverWayItGoes) {
   for (const Forced way : {Forced{}, Forced{TakingCopy::Way::lines}, Forced{TakingCopy::Way::string}}) {
     TakingCopy::force(way);
     TakingCopy copier;
-    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, TakingCopy::kLeast - 1, TakingCopy::kLeast,
-                                   TakingCopy::kLeast + 1, std::size_t{49153}, std::size_t{65535}, std::size_t{65536}})
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{1}, TakingCopy::kLeast - 1, TakingCopy::kLeast, TakingCopy::kLeast + 1,
+          std::size_t{49153}, std::size_t{65535}, std::size_t{65536}, std::size_t{131071}, std::size_t{131072}})
       for (int i = 0; i < 100; ++i) {
         std::vector<std::byte> from(size + 2 * kMargin);
         for (std::byte& byte : from) byte = static_cast<std::byte>(random());

@@ -47,6 +47,15 @@ TEST(LapPace, BeginsWithTheFirstWay) {
   EXPECT_EQ(Way::strings, pace.next().way);
 }
 
+TEST(LapPace, FewerAreTimedOnceManyWentSinceTheLastTrial) {
+  constexpr int kTrial = 8;
+  LapPace<Way> pace{200, kTrial};
+  for (const int pause : {200, 400}) {
+    for (int i = 1; i <= pause; ++i) EXPECT_EQ(i % (i < 64 ? 4 : 13) == 0, pace.next().timed) << i << " of " << pause;
+    for (int i = 0; i < kTrial; ++i) EXPECT_TRUE(pace.next().timed) << i << " of the trial after " << pause;
+  }
+}
+
 TEST(LapPace, TheQuickerWayStaysAndTheOtherOneIsTriedNowAndThen) {
   for (const int late : {0, 1, 64, 200}) {
     LapPace<Way> quick_loops{34, 64};

@@ -90,17 +90,6 @@ TEST(RunPace, ends_a_trial_early_that_is_surely_worse) {
   EXPECT_GE(tried, 3 * 5 * 4);
 }
 
-TEST(RunPace, begins_as_it_is_told_unless_something_is_known) {
-  RunPace<Way> pace;
-  pace.begin_with(Way::string);
-  EXPECT_EQ(Way::string, pace.way());
-  const auto quick = [](Way way, int, int) { return plain(way, 800, 1000); };
-  send(pace, quick, 2000);
-  EXPECT_EQ(Way::lines, pace.way());
-  pace.begin_with(Way::string);
-  EXPECT_EQ(Way::lines, pace.way());
-}
-
 TEST(RunPace, leaves_a_way_that_becomes_slow_at_once_and_comes_back_to_it) {
   RunPace<Way> pace;
   const auto quick = [](Way way, int, int) { return plain(way, 1000, 800); };

@@ -15,6 +15,7 @@
 #include "collective/learned_copies.hpp"
 #include "path/shm/pair_slot.hpp"
 #include "protocol/copy_beliefs.hpp"
+#include "protocol/copy_choice.hpp"
 
 namespace ist {
 namespace {
@@ -25,7 +26,8 @@ constexpr int kTag = 1;  // nobody else sends between these two yet
 constexpr int kInARow = 16;
 constexpr std::size_t kTrialRoom = kInARow * kPairPayload;
 // In which either way of one copy or two is tried as often as it is at first (copy_choice.hpp); and of each half, both of which have to agree.
-constexpr int kWarmRounds = 10;
+constexpr int kWarmRounds = 16;
+static_assert(kWarmRounds * (1 + kInARow) >= 2 * CopyChoice::first_trials(kibibytes(64)));
 constexpr int kRounds = 12;
 constexpr std::chrono::milliseconds kLongest{300};
 

@@ -1,4 +1,4 @@
-// Two copies through a slot, or an announcement and one copy: which is quicker from which size on, found out once for a machine.
+// Two copies through a slot, or an announcement and one copy: which is quicker from which size on, found out once or twice for a machine.
 //
 // Who calls this : the api_world*.cpp files, when a world has been made and before its program has it.
 // Threads        : one.

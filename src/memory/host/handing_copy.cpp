@@ -103,16 +103,11 @@ void copy_by_string(std::byte* to, const std::byte* from, std::size_t size) {
 
 void TakingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
-  RunPace<Way>& pace = paces_[size_of(size)];
-  if (const std::size_t octave = size_of(size); octave != last_) {
-    pace.begin_with(paces_[last_].way());
-    last_ = octave;
-  }
-  if (forced_.value_or(pace.way()) == Way::string)
+  if (forced_.value_or(pace_.way()) == Way::string)
     copy_by_string(to, from, size);
   else
     copy_across(to, from, size);
-  pace.did(size, ticks);
+  pace_.did(size, ticks);
 #else
   std::memcpy(to, from, size);
 #endif

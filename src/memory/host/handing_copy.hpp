@@ -83,13 +83,7 @@ class TakingCopy {
  private:
   inline static std::optional<Way> forced_;
   void copy_much(std::byte* to, const std::byte* from, std::size_t size);
-  // Of each octave, the last one of all above: a way that was slow for some sizes, or for the moment, is not left for others.
-  static constexpr std::size_t kSizes = 3;
-  static constexpr std::size_t size_of(std::size_t bytes) {
-    return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(bytes / kLeast)), kSizes) - 1;
-  }
-  std::array<RunPace<Way>, kSizes> paces_;
-  std::size_t last_ = 0;  // octave; a new one begins as that is
+  RunPace<Way> pace_;
 };
 
 class HandingCopy {
