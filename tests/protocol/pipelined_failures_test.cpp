@@ -191,13 +191,13 @@ TEST(PipelinedFailures, AnAbandonedSenderEndsEveryMessageOnceWhenNoCopyRunsAnyMo
 // Three messages out of the same bytes, of which so many slots were read: two more are full, and it is the turn of any of the three.
 TEST(PipelinedFailures, AnAbandonedSenderEndsMessagesThatTakeTurnsOnceAndTheNextOnesBeginWithTheirFirstParts) {
   constexpr std::uint64_t kBytes = 1048576;
-  constexpr std::uint64_t kFill = kBytes / 4;
+  constexpr std::uint64_t kPart = kBytes / 4;
   for (std::size_t read = 0; read < 10; ++read) {
     RingShape shape;
     shape.slots = 2;
-    shape.slot_bytes = kFill;
+    shape.slot_bytes = kPart;
     RingPair pair{static_cast<unsigned>(read), shape};
-    for (std::size_t i = 0; i < 5; ++i) pair.prepare(kBytes, kFill, false, false);
+    for (std::size_t i = 0; i < 5; ++i) pair.prepare(kBytes, kPart, false, false);
     for (std::size_t i = 1; i < 5; ++i) pair.share(i, 0);
     for (std::size_t i = 0; i < 3; ++i) pair.send(i);
     while (pair.step_sender()) continue;
@@ -220,7 +220,7 @@ TEST(PipelinedFailures, AnAbandonedSenderEndsMessagesThatTakeTurnsOnceAndTheNext
     ASSERT_EQ(slots.size(), 2U + 8U);
     for (std::size_t i = 0; i < 8; ++i) {
       EXPECT_EQ(slots[2 + i].receiver_op, RingPair::receiver_op(3 + i % 2)) << i;
-      EXPECT_EQ(slots[2 + i].offset, i / 2 * kFill) << i;
+      EXPECT_EQ(slots[2 + i].offset, i / 2 * kPart) << i;
     }
     EXPECT_TRUE(pair[3].sent && pair[4].sent);
     ASSERT_FALSE(HasFailure()) << read << " slots read";
