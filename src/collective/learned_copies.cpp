@@ -118,6 +118,8 @@ bool lacks_slots(const std::string& file, const MachineProfile& machine) {
   return slots_in(all) == 0 && slot_trials(all) < kMostSlotTrials && can_be_written(file);
 }
 
+double slots_of_one_world(const std::string& file) { return slots_in(read_copies(file), kSlotsOfOne); }
+
 bool keep_learned_slots(const std::string& file, double up_to) {
   Json all = read_copies(file);
   const double before = slots_in(all, kSlotsOfOne);

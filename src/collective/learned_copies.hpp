@@ -24,6 +24,8 @@ bool add_learned_copies(const std::string& file, MachineProfile& machine);
 bool keep_learned_copies(const std::string& file, const CopyChoice& found, const MachineProfile& began_with);
 // Is it worth finding out up to which size slots are quicker? Not where that is known, was tried in vain a few times, or could not be kept.
 bool lacks_slots(const std::string& file, const MachineProfile& machine);
+// What one world found, which the next one is to find, too; 0: none did.
+double slots_of_one_world(const std::string& file);
 // Less than slots can take counts once a second world has found that, too, or less. 0: it was tried in vain. False: it could not be written.
 bool keep_learned_slots(const std::string& file, double up_to);
 

@@ -29,7 +29,7 @@ constexpr std::size_t kTrialRoom = kInARow * kPairPayload;
 constexpr int kWarmRounds = 24;
 static_assert(kWarmRounds * (1 + kInARow) >= 2 * CopyChoice::first_trials(kibibytes(64)));
 // And once round a pair's room by the shortest that are tried, whose pages nobody has touched: 24 KiB took 20 us in place of 2.5 while these were new.
-static_assert(kWarmRounds * (1 + kInARow) * kibibytes(24).value >= kMostPairRoom);
+static_assert(std::uint64_t{kWarmRounds} * (1 + kInARow) * kibibytes(24).value >= kMostPairRoom);
 constexpr int kRounds = 12;
 constexpr std::chrono::milliseconds kLongest{300};
 
@@ -48,15 +48,15 @@ class SlotsTrial {
         other_(other),
         out_(new (std::nothrow) std::byte[kTrialRoom]()),
         in_(new (std::nothrow) std::byte[kTrialRoom]()) {}
-  // Up to which size slots are no slower. 0: that could not be told. On the rank that leads, of sizes from there on.
-  double lead(std::size_t from, bool may) {
+  // Up to which size slots are no slower, at least what another world found. 0: that could not be told. On the rank that leads, of sizes from there on.
+  double lead(std::size_t from, double found_before, bool may) {
     int other_may = 0;
     call([&] { return ist_recv(ist_host(&other_may), 1, IST_INT, other_, kTag, comm_, IST_STATUS_IGNORE); });
     if (!may || other_may == 0 || !out_ || !in_) return end(0);
     until_ = Clock::now() + kLongest;
     const auto announcing_is_quicker = [&](std::size_t bytes) { return compare(bytes) || !goes_on(); };
     const auto up_to = last_in_slots(from, kPairPayload, announcing_is_quicker);
-    return end(goes_on() && up_to ? *up_to : 0);
+    return end(goes_on() && up_to ? std::max(static_cast<double>(*up_to), found_before) : 0);
   }
   // IST_OK: none, or that the other one is gone, which whatever is called next tells.
   int failure() const { return code_ == IST_ERR_PEER_DEAD || code_ == IST_ERR_PEER_LEFT ? IST_OK : code_; }
@@ -80,7 +80,8 @@ class SlotsTrial {
  private:
   using Seconds = std::array<std::array<double, kRounds>, 2>;  // in slots, announced; of the last rounds
 
-  double end(std::uint64_t up_to) {
+  double end(double found) {
+    const auto up_to = static_cast<std::uint64_t>(found);
     SlotsOrder order{.up_to = up_to};
     tell(order);
     return code_ == IST_OK ? static_cast<double>(up_to) : 0;
@@ -224,7 +225,8 @@ Status try_slots(ist_world world) {
   const auto start = Clock::now();
   const bool leads = with.engine().rank() < other;
   const bool may = leads && can_try(with, other);
-  const double up_to = leads ? trial.lead(std::max(with.settings().eager_limit, kAlwaysInSlots).value, may) : trial.follow();
+  const std::size_t from = std::max(with.settings().eager_limit, kAlwaysInSlots).value;
+  const double up_to = leads ? trial.lead(from, slots_of_one_world(learned_copies_path()), may) : trial.follow();
   if (leads) keep(up_to, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   if (trial.failure() != IST_OK) {
     remove_world(world).reset();  // before anything else that takes memory, or the other one would wait
