@@ -68,6 +68,10 @@ std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling) {
   return Slot{memory_ + layout_.slot(n).value + place, places > 1 ? Bytes{piece} : layout_.slot_bytes, place};
 }
 
+std::uint64_t SlotRingWriter::round_of(Bytes wanted) const {
+  return layout_.slots * places_for(round_to_page(std::max<std::uint64_t>(wanted.value, 1)));
+}
+
 std::uint64_t SlotRingWriter::places_for(std::uint64_t piece) const {
   return std::max<std::uint64_t>(1, std::min(layout_.slot_bytes.value / piece, lap_.value / (piece * layout_.slots)));
 }

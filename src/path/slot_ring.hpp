@@ -77,6 +77,8 @@ class SlotRingWriter {
   // Was the last start_next() refused, and would it find a slot now? Then the refusal is forgotten; for Path::sleep().
   bool news();
   Bytes slot_bytes() const { return layout_.slot_bytes; }
+  // So many pieces of that size fill all places that they take turns in.
+  std::uint64_t round_of(Bytes wanted) const;
   // Do pieces of so many bytes, one in each slot, go round no more than the lap?
   bool within_lap(Bytes piece) const { return piece <= layout_.slot_bytes && layout_.slots * piece.value <= lap_.value; }
 

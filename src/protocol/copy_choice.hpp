@@ -41,10 +41,10 @@ class CopyChoice {
   CopyChoice() {
     for (std::size_t i = 1; i < octaves_.size(); ++i) octaves_[i].trials = first_trials(Bytes{std::uint64_t{1} << (i - 1)});
   }
-  // How often each way is tried at first with messages of that octave: kMostPairRoom is what a ring goes round at most.
+  // How often each way is tried at first with messages of that octave: kMostLap is what a ring goes round at most.
   static constexpr int first_trials(Bytes size) {
     const std::uint64_t shortest = std::max<std::uint64_t>(std::bit_floor(size.value), 64 << 10);
-    return std::max(kTrials, static_cast<int>(kMostPairRoom / shortest) + 2);
+    return std::max(kTrials, static_cast<int>(kMostLap / shortest) + 2);
   }
   // What the next message of that size should take. `sends`: has this rank announced long messages of its own, which may be copied at the same
   // time? Whether they are, it hears when they are over.

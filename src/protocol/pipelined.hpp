@@ -61,7 +61,10 @@ class RingSender {
     Offset next = {};                                // first byte not yet started
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
-      : kinds_(&kinds), ring_(&ring), flights_(most_in_flight) {}
+      : kinds_(&kinds),
+        ring_(&ring),
+        most_in_flight_(most_in_flight),
+        flights_(std::max(most_in_flight, SlotRingLayout::kHeaders)) {}
   // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
   // room, unless that is slow (running_ahead.hpp); kLongestWindow of them are one. Messages by themselves are not: what they are written
   // to is to be in the nearest cache of both sides.
@@ -94,6 +97,8 @@ class RingSender {
   static bool runs_ahead(const Message& message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
   void learn(RingWay way, double pace);
+  void note_filling(RingWay way, Bytes piece);
+  bool holds_off() const;
   bool publish(std::vector<Finished>& ended);
   void give_up(std::uint32_t sender_op);
   const Kinds* kinds_;
@@ -101,14 +106,21 @@ class RingSender {
   static constexpr std::size_t kWindow = 8;
   static constexpr std::size_t kLongestWindow = 64;
   static constexpr Bytes kLeastInTurns = mebibytes(1);
+  // A few slots that were filled near, of messages by themselves, leave the others as they were.
+  static constexpr std::uint64_t kNearForgotten = 16;
   std::deque<Message> messages_;
   std::size_t others_ = 0;     // of the messages, that runs_ahead() does not let be part of a window
   std::size_t of_window_ = 0;  // how many may follow that are part of it; 0: there is none
   bool ahead_ = false;         // does it run ahead?
   RunningAhead<RingWay> running_ahead_;
-  std::size_t in_turns_ = 0;  // so many messages at the front take turns; 0: that is to be seen
-  std::size_t turn_ = 0;      // whose it is
-  Flights<Flight> flights_;
+  std::size_t in_turns_ = 0;             // so many messages at the front take turns; 0: that is to be seen
+  std::size_t turn_ = 0;                 // whose it is
+  std::uint64_t held_off_ = 0;           // so many slots more are filled while the reader is held off
+  std::uint64_t hold_ = 0;               // and that many are not shown
+  std::uint64_t near_ = kNearForgotten;  // slots that were filled near since the last one ahead, up to there
+  RingWay ahead_by_ = RingWay::loops;    // how that one was
+  const std::uint64_t most_in_flight_;
+  Flights<Flight> flights_;  // also those that are full, and not shown
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
   HandingCopy handing_;
@@ -191,11 +203,11 @@ class RingReceiver {
   static constexpr std::size_t kPaces = 8;  // of messages below 128 KiB, of each octave from there, and of all above
   // Loops have gone round all of the ring's memory before strings are tried, which go round less: in pages that nobody has touched either is slow.
   static constexpr std::uint32_t first_pause(std::size_t octave) {
-    return static_cast<std::uint32_t>(kMostPairRoom >> (16 + octave)) + 2;
+    return static_cast<std::uint32_t>(kMostLap >> (16 + octave)) + 2;
   }
   // Each trial goes twice round what a window's sender may be ahead.
   static constexpr std::uint32_t trials(std::size_t octave) {
-    return static_cast<std::uint32_t>(2 * kMostPairRoom >> (16 + octave));
+    return static_cast<std::uint32_t>(2 * kMostLap >> (16 + octave));
   }
   LapPace<RingWay>& pace_of(Bytes size);
   std::array<LapPace<RingWay>, kPaces> paces_;

@@ -12,7 +12,7 @@ namespace ist {
 // is a small part of a window of theirs: 4 MiB ahead, of 1 MiB 56 GB/s in place of 59, of 2 and 4 MiB the same (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
 bool RingSender::runs_ahead(const Message& message) {
   return message.hosts && message.laid == nullptr && message.slot_bytes.value <= kMostOfOneThread &&
-         message.piece.size.value <= kMostPairRoom / kWindow;
+         message.piece.size.value <= kMostLap / kWindow;
 }
 
 void RingSender::add(Message message) {
@@ -74,13 +74,16 @@ Bytes RingSender::most_in_slot(const Message& message) const {
 }
 
 bool RingSender::step(std::vector<Finished>& ended) {
-  ended.reserve(ended.size() + static_cast<std::size_t>(kMostPerStep));  // before anything is over, which is said once
+  ended.reserve(ended.size() + flights_.size() +
+                static_cast<std::size_t>(kMostPerStep));  // before anything is over, which is said once
   // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
   // made.
   bool moved = false;
   for (int i = 0; i < kMostPerStep; ++i) {
     const bool started = start_copies();
-    const bool published = publish(ended);
+    bool published = false;
+    if (!started || !holds_off())
+      while (publish(ended)) published = true;
     if (!started && !published) break;
     moved = true;
   }
@@ -88,7 +91,7 @@ bool RingSender::step(std::vector<Finished>& ended) {
 }
 
 bool RingSender::start_copies() {
-  if (flights_.full()) return false;
+  if (ahead_ ? flights_.full() : flights_.size() >= most_in_flight_) return false;
   Message* const in_turn = next_in_turn();
   if (in_turn == nullptr) return false;
   Message& message = *in_turn;
@@ -97,6 +100,7 @@ bool RingSender::start_copies() {
   if (!slot) return false;
   const Bytes length = smaller(smaller(most, slot->capacity), message.piece.size - (message.next - Offset{}));
   const Piece source = message.piece.part(message.next, length);
+  note_filling(message.way, most);
   Flight flight{Ticket{},
                 {message.receiver_op, static_cast<std::uint32_t>(length.value), message.next.value, slot->place, 0},
                 message.sender_op,
@@ -145,11 +149,32 @@ std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piec
 
 // What is left of a window that is slow has slots that are near.
 void RingSender::learn(RingWay way, double pace) {
-  if (!ahead_)
-    running_ahead_.filled_near(way, pace);
-  else
-    ahead_ = running_ahead_.filled_ahead(way, pace);
+  if (!ahead_) return running_ahead_.filled_near(way, pace);
+  if (held_off_ > 0) return;
+  const auto verdict = running_ahead_.filled_ahead(way, pace);
+  ahead_ = verdict != RunningAhead<RingWay>::Verdict::leave;
+  if (verdict == RunningAhead<RingWay>::Verdict::hold) near_ = kNearForgotten;
 }
+
+// A slot is filled that way now.
+void RingSender::note_filling(RingWay way, Bytes piece) {
+  if (!ahead_) {
+    near_ = std::min(near_ + 1, kNearForgotten);
+    held_off_ = 0;
+    return;
+  }
+  if (near_ == kNearForgotten || way != ahead_by_) {
+    held_off_ = ring_->round_of(piece);
+    hold_ = std::min(held_off_, SlotRingLayout::kHeaders) * 3 / 8;
+  } else if (held_off_ > 0) {
+    --held_off_;
+  }
+  near_ = 0;
+  ahead_by_ = way;
+}
+
+// Not for longer than there is something to be filled.
+bool RingSender::holds_off() const { return held_off_ > 0 && flights_.size() < hold_ && !messages_.empty(); }
 
 bool RingSender::publish(std::vector<Finished>& ended) {
   if (flights_.empty()) return false;
@@ -194,6 +219,7 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   others_ = of_window_ = 0;
   ahead_ = false;
   in_turns_ = turn_ = 0;
+  held_off_ = 0;
 }
 
 }  // namespace ist

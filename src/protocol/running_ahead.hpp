@@ -6,10 +6,11 @@
 // Errors         : none.
 //
 // What is written far ahead has left the writer's nearest cache when it is read, and the reader takes it from the one that they share. Where the reader
-// keeps up instead, it takes each line from the writer, who has to ask for it back a round later. Either goes on once it has begun: of pieces that lay side
-// by side in the ring 62 to 67 GB/s or 19, where slots that are few and near have 55 to 58 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29); of pieces
-// that take turns in slots of 1 MiB, as they do now, 62 to 71 in 47 of 48 medians (4 MiB ahead; 8 MiB ahead 66 to 71, once 54); why is not known. The writer feels it: it fills slots four times as
-// slowly, and leaves that for some windows.
+// keeps up instead, it takes each line from the writer, who has to ask for it back a round later, fills slots four times as slowly, and so is kept up with
+// the more: 70 GB/s and more or 19, for windows on end, where slots that are few and near have 55 to 58 (AMD EPYC, Zen 5, a line in 0.06 us). It begins so
+// wherever slots were filled otherwise before: near, or the other way. So there the writer holds the reader off for one round, by showing no slot before
+// three eighths of the round are filled (3 MiB, where a second cache has 1 MiB): of 16 runs that began near and were never left 9 were slow for 2 to 12
+// windows, 1.8 and 3.6 ms at most, of 8 runs that held off after the first slow verdict none for more than that (2026-11-30).
 #pragma once
 
 #include <algorithm>
@@ -36,6 +37,7 @@ class RunningAhead {
   static constexpr std::uint32_t kSure = 8;
   // Of so many windows one does not run ahead, so that what is usual stays known.
   static constexpr std::uint32_t kNearOf = 64;
+  static constexpr std::uint32_t kHolds = 4;
   static constexpr double kSlow = 1.5;  // times as long as slots that are near
 
   // A window of messages that go that way begins: may it?
@@ -50,6 +52,7 @@ class RunningAhead {
     const bool usual = near_.at(static_cast<std::size_t>(way)).slots == kJudged && (!ahead || quick_ >= kSure);
     return ++slots_ % (usual ? kTimedOfUsual : kTimedOf) == 0;
   }
+  enum class Verdict : std::uint8_t { none, hold, leave };
   // What was timed took so long per byte.
   void filled_near(Way way, double pace) {
     if (fresh_ < kFresh) {
@@ -60,21 +63,26 @@ class RunningAhead {
     near.usual = near.slots == 0 ? pace : near.usual + (std::min(pace, 4 * near.usual) - near.usual) / kJudged;
     near.slots = std::min(near.slots + 1, kJudged);
   }
-  // False: no further, this window is slow.
-  bool filled_ahead(Way way, double pace) {
+  // hold: this is slow, so the reader is to be held off for a round, which is not told of. leave: that was done kHolds times in a row, and in vain.
+  Verdict filled_ahead(Way way, double pace) {
     const Near& near = near_.at(static_cast<std::size_t>(way));
-    if (near.slots < kJudged) return true;
+    if (near.slots < kJudged) return Verdict::none;
     ratios_ += std::min(pace / near.usual, 8.0);
-    if (++judged_ < kJudged) return true;
+    if (++judged_ < kJudged) return Verdict::none;
     const bool quick = ratios_ < kSlow * kJudged;
     judged_ = 0;
     ratios_ = 0;
     if (quick && ++quick_ >= kQuick) next_rest_ = kFirstRest;
-    if (quick) return true;
+    if (quick) {
+      holds_ = 0;
+      return Verdict::none;
+    }
     quick_ = 0;
+    if (++holds_ <= kHolds) return Verdict::hold;
+    holds_ = 0;
     rest_ = next_rest_;
     next_rest_ = std::min(2 * next_rest_, kLongestRest);
-    return false;
+    return Verdict::leave;
   }
 
  private:
@@ -87,6 +95,7 @@ class RunningAhead {
   double ratios_ = 0;  // of those since the last verdict
   std::uint32_t judged_ = 0;
   std::uint32_t quick_ = 0;
+  std::uint32_t holds_ = 0;  // since the last verdict that was good
   std::uint32_t rest_ = 0;
   std::uint32_t next_rest_ = kFirstRest;
   std::uint32_t windows_ = 0;

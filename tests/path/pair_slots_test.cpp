@@ -101,7 +101,10 @@ std::size_t PairSlots::lines() const {
 
 TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
   EXPECT_EQ(256U, pair_slot_shape(2, kUsualEager).slots);
-  EXPECT_EQ(131072U, pair_slot_shape(3, kUsualEager).blocks);
+  EXPECT_EQ(65536U, pair_slot_shape(2, kUsualEager).blocks);
+  EXPECT_EQ(mebibytes(8), pair_slot_shape(3, kUsualEager).lap);
+  EXPECT_EQ(mebibytes(4), pair_slot_shape(4, kUsualEager).lap);
+  EXPECT_EQ(kibibytes(256), pair_slot_shape(16, kUsualEager).lap);
   EXPECT_EQ(65536U, pair_slot_shape(4, kUsualEager).blocks);
   EXPECT_EQ(32768U, pair_slot_shape(6, kUsualEager).blocks);
   EXPECT_EQ(16384U, pair_slot_shape(7, kUsualEager).blocks);

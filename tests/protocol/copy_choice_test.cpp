@@ -117,7 +117,7 @@ TEST(CopyChoice, a_ring_that_nobody_used_is_tried_until_it_has_gone_round) {
       const bool timed = choice.learns(size);
       const Way way = timed ? choice.next(size) : choice.chosen(size);
       if (way == Way::ring) through += size.value;
-      const bool cold = through <= kMostPairRoom;
+      const bool cold = through <= kMostLap;
       if (timed) choice.took(way, size, way == Way::single ? 20e-6 : cold ? 70e-6 : 9e-6);
     }
     EXPECT_EQ(choice.chosen(size), Way::ring);

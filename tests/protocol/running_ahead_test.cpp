@@ -13,9 +13,12 @@ using Ahead = RunningAhead<Way>;
 int window(Ahead& ahead, double pace, int slots = 256, Way way = Way::loops) {
   if (!ahead.begin(way)) return 0;
   for (int i = 1; i <= slots; ++i)
-    if (!ahead.filled_ahead(way, pace)) return i;
+    if (ahead.filled_ahead(way, pace) == Ahead::Verdict::leave) return i;
   return slots;
 }
+
+// Slots until a slow window is left: the reader has been held off in vain.
+constexpr int kLeft = static_cast<int>((Ahead::kHolds + 1) * Ahead::kJudged);
 
 // Known is how long slots take that are near; the first ones were slow.
 void know(Ahead& ahead, double pace, Way way = Way::loops) {
@@ -47,7 +50,7 @@ TEST(RunningAhead, EndsInTheMiddleOfASlowWindowAndRestsEachTimeForTwiceAsMany) {
     int slots = 0;
     while ((slots = window(ahead, 8)) == 0) rested += ++windows % Ahead::kNearOf == 0 ? 0 : 1;
     ++windows;
-    EXPECT_EQ(static_cast<int>(Ahead::kJudged), slots);
+    EXPECT_EQ(kLeft, slots);
     EXPECT_EQ(rest == Ahead::kFirstRest ? 0 : std::min(rest / 2, Ahead::kLongestRest), rested);
   }
 }
@@ -61,13 +64,35 @@ TEST(RunningAhead, IsOftenTriedAgainOnlyOnceItWasQuickForLong) {
     return rested;
   };
   constexpr int kVerdict = static_cast<int>(Ahead::kJudged);
-  for (int i = 0; i < 5; ++i) rests(8, kVerdict);
+  for (int i = 0; i < 5; ++i) rests(8, kLeft);
   EXPECT_EQ(16, rests(2, kVerdict));  // one good verdict is not enough
-  EXPECT_EQ(0, rests(8, kVerdict));
+  EXPECT_EQ(0, rests(8, kLeft));
   EXPECT_GE(rests(2, 256), 31);
   for (std::uint32_t i = 0; i < Ahead::kQuick * Ahead::kJudged / 256; ++i) rests(2, 256);
-  rests(8, kVerdict);
+  rests(8, kLeft);
   EXPECT_LE(rests(2, 256), 2) << "the first rest again, and perhaps a window that is near in its turn";
+}
+
+// Held off kHolds times in a row before it is left; a good verdict begins that anew.
+TEST(RunningAhead, HoldsTheReaderOffBeforeItIsLeft) {
+  Ahead ahead;
+  know(ahead, 2);
+  ASSERT_TRUE(ahead.begin(Way::loops));
+  const auto verdict = [&](double pace) {
+    Ahead::Verdict last = Ahead::Verdict::none;
+    for (std::uint32_t i = 1; i <= Ahead::kJudged; ++i) {
+      EXPECT_EQ(Ahead::Verdict::none, last) << "in the middle of it";
+      last = ahead.filled_ahead(Way::loops, pace);
+    }
+    return last;
+  };
+  for (int times = 0; times < 2; ++times) {
+    for (std::uint32_t i = 0; i < Ahead::kHolds; ++i) EXPECT_EQ(Ahead::Verdict::hold, verdict(8)) << i;
+    if (times == 0) {
+      EXPECT_EQ(Ahead::Verdict::none, verdict(2));
+    }
+  }
+  EXPECT_EQ(Ahead::Verdict::leave, verdict(8));
 }
 
 TEST(RunningAhead, IsComparedWithSlotsOfItsWayOnceThoseAreKnown) {
@@ -76,7 +101,7 @@ TEST(RunningAhead, IsComparedWithSlotsOfItsWayOnceThoseAreKnown) {
   EXPECT_FALSE(ahead.begin(Way::strings));
   for (std::uint32_t i = 0; i < Ahead::kJudged; ++i) ahead.filled_near(Way::strings, 2);
   EXPECT_EQ(256, window(ahead, 8, 256, Way::loops));
-  EXPECT_EQ(static_cast<int>(Ahead::kJudged), window(ahead, 8, 256, Way::strings));
+  EXPECT_EQ(kLeft, window(ahead, 8, 256, Way::strings));
 }
 
 TEST(RunningAhead, ASlotThatWasHeldUpIsNoSlowWindow) {
@@ -84,7 +109,7 @@ TEST(RunningAhead, ASlotThatWasHeldUpIsNoSlowWindow) {
   know(ahead, 2);
   for (int i = 0; i < 40; ++i) ahead.filled_near(Way::loops, i % 20 == 5 ? 1e6 : 2);
   EXPECT_TRUE(ahead.begin(Way::loops));
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(ahead.filled_ahead(Way::loops, i % 16 == 3 ? 1e6 : 2)) << i;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(Ahead::Verdict::none, ahead.filled_ahead(Way::loops, i % 16 == 3 ? 1e6 : 2)) << i;
 }
 
 TEST(RunningAhead, TimesOneSlotOfFourUntilItIsKnownHowLongTheyTake) {
@@ -102,7 +127,7 @@ TEST(RunningAhead, TimesOneSlotOfFourUntilItIsKnownHowLongTheyTake) {
   for (std::uint32_t i = 0; i < Ahead::kSure; ++i)
     EXPECT_EQ(static_cast<int>(Ahead::kJudged), window(ahead, 2, Ahead::kJudged));
   EXPECT_EQ(74, timed(Way::loops, true));
-  EXPECT_EQ(static_cast<int>(Ahead::kJudged), window(ahead, 8));
+  EXPECT_EQ(kLeft, window(ahead, 8));
   EXPECT_EQ(130, timed(Way::loops, true)) << "that one was slow";
 }
 

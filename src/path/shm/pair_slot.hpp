@@ -68,7 +68,8 @@ constexpr std::uint64_t blocks_taken(std::size_t payload, std::uint64_t room) {
 constexpr std::size_t kPairPayload = 131072;
 constexpr std::uint64_t kMostPairSlots = 256;
 constexpr std::uint64_t kFewestPairSlots = 64;
-constexpr std::uint64_t kMostPairRoom = 8388608;
+constexpr std::uint64_t kMostPairRoom = 4194304;
+constexpr std::uint64_t kMostLap = 8388608;        // of a ring
 constexpr std::uint64_t kPairRoomOfMany = 262144;  // from 16 ranks on no more than that
 constexpr std::uint64_t kMostInRooms = 67108864;   // of all pairs together, up to there
 constexpr std::uint64_t kFewestPairRoom = 32768;
@@ -82,12 +83,17 @@ constexpr std::uint64_t kSlotsBeyondCells = 8;  // of what is eager between host
 // one way, of 128 KiB 2.6 and 3.4, in windows 1.8 and 2.1; windows of 256 KiB are slower so (55 GB/s, 62 and more through the ring). And the longer it takes to come back to
 // a line, the quicker it is written: twice a processor's second cache is enough for that (memory/host/handing_copy.hpp). Windows with 256 KiB and with
 // 2 MiB (AMD EPYC, Zen 4, 2 processors, a line in 0.06 us, 2026-11-26): of 8 KiB 1.0 and 0.24 us each, of 64 KiB 7.6 and 2.1. Many ranks have less, since
-// every pair that ever spoke has all of it in memory: 8 MiB up to 3 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
+// every pair that ever spoke has all of it in memory: 4 MiB up to 4 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on. With
+// 8 MiB windows of 128 KiB are as quick where they are quick (1.73 us), but three runs of six had 2.2 us, one of six with 4 MiB; of bytes just written they
+// take 5.2 us in place of 4.6 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-30).
 // Nor is it more than a window of the longest that are eager takes, so that ISTHMUS_EAGER_LIMIT, from 16 KiB down, is what a job saves memory by.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
   std::uint64_t blocks;  // of the room; a power of two
   std::size_t longest;   // bytes of a message
+  // What a ring of the pair goes round, where that has so much: as the room, but up to 8 MiB. Windows of 256 and 512 KiB, with 4 and with 8 MiB: 3.97 and 3.70 us,
+  // 7.6 and 7.4 (medians of six runs, same machine, 2026-11-30).
+  Bytes lap;
   // In slots, with the room behind them. At its end there is space for the rest of a message that begins in the last block: none is torn apart.
   constexpr std::uint64_t in_memory() const { return slots + blocks + blocks_for(longest) - 1; }
   constexpr Bytes room() const { return Bytes{blocks * 64}; }
@@ -98,13 +104,15 @@ static_assert(sizeof(PairSlot) == kBlock);
 constexpr std::uint64_t kRoomWindow = 64;
 constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks, Bytes eager_limit) {
   std::uint64_t slots = kMostPairSlots;
-  std::uint64_t room = kMostPairRoom;
+  std::uint64_t room = kMostLap;
   while (room > kPairRoomOfMany && room * ranks * (ranks - 1) > kMostInRooms) room /= 2;
   for (std::uint64_t most = 16; most < ranks && room > kFewestPairRoom; most *= 2)
     room /= 2, slots /= slots > kFewestPairSlots ? 2 : 1;
-  const Bytes window = smaller(Bytes{kRoomWindow * kSlotsBeyondCells * eager_limit.value}, Bytes{kMostPairRoom});
+  const Bytes window = smaller(Bytes{kRoomWindow * kSlotsBeyondCells * eager_limit.value}, Bytes{kMostLap});
   room = std::min(room, std::max(std::bit_ceil(window.value), kFewestPairRoom));
-  return {slots, room / kBlock, std::min<std::size_t>(kPairPayload, room / 4)};
+  const Bytes lap{room};
+  room = std::min(room, kMostPairRoom);
+  return {slots, room / kBlock, std::min<std::size_t>(kPairPayload, room / 4), lap};
 }
 // Guards REPORT_OFTEN and REPORT_BYTES_OFTEN: or the reader could have emptied all slots, or the room, without having told so, and the writer
 // would wait for ever. It stays at a shared line until there is more.
@@ -116,7 +124,8 @@ constexpr Bytes kUsualEager = kibibytes(16);  // ISTHMUS_EAGER_LIMIT
 static_assert(reports_in_time(pair_slot_shape(16, kUsualEager)) && reports_in_time(pair_slot_shape(1 << 20, Bytes{})));
 static_assert(pair_slot_shape(16, kUsualEager).slots == kMostPairSlots &&
               pair_slot_shape(11, kUsualEager).longest == kPairPayload);
-static_assert(pair_slot_shape(3, kUsualEager).room().value == kMostPairRoom);
+static_assert(pair_slot_shape(4, kUsualEager).room().value == kMostPairRoom);
+static_assert(pair_slot_shape(3, kUsualEager).lap.value == kMostLap);
 static_assert(pair_slot_shape(1 << 20, kUsualEager).slots == kFewestPairSlots);
 
 // What is eager at all goes in slots where they take it; what is as short as this always does. Between hosts that is more than a cell

@@ -114,7 +114,7 @@ Result<SlotRingWriter*> ShmLink::outgoing() {
   auto memory = SharedMemory::create("isthmus-ring", layout.total());
   if (!memory.ok()) return memory.status();
   SlotRingWriter writer{memory->data(), layout, bell_ ? std::function<void()>{[this] { ring(); }} : nullptr,
-                        ends_.peer->shape().pair_slots().room()};
+                        ends_.peer->shape().pair_slots().lap};
   IST_TRY(ends_.surroundings->send_descriptor(peer_rank(), kRingPurpose, memory->descriptor()));
   outgoing_memory_ = std::move(memory).value();
   outgoing_ = std::move(writer);
