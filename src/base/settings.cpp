@@ -264,7 +264,7 @@ const std::vector<Row>& table() {
        [](const Settings& s) { return std::to_string(s.device); }},
       bytes_row("eager_limit", "ISTHMUS_EAGER_LIMIT", &Settings::eager_limit, 0, 1 << 20,
                 "largest message sent in a cell before its receive is known, and the size of a cell; between host buffers "
-                "eight times as much goes in slots, where a pair of ranks has room for 64 of those, in 8MiB at most"),
+                "eight times as much goes in slots, where a pair of ranks has room for up to 64 of those, in 4MiB at most"),
       count_row("cells", "ISTHMUS_CELLS", &Settings::cells, 4, kMostCells, "cells each rank owns for its outgoing messages"),
       count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64, "slots of a pair's pipelined ring"),
       bytes_row("ring_slot_device", "ISTHMUS_RING_SLOT_DEVICE", &Settings::ring_slot_device, 4096, 16 << 20,

@@ -18,7 +18,7 @@
 
 namespace ist {
 
-// Slots moved by one call, 1 MiB at most between hosts: a rank that only tests, its other threads and its other peers do not wait for a long message.
+// Slots filled or emptied by one call, 1 MiB at most between hosts: a rank that only tests, its other threads and its other peers do not wait for a long message.
 inline constexpr int kMostPerStep = 8;
 
 // Longer slots may be copied by several threads.

@@ -77,7 +77,7 @@ bool RingSender::step(std::vector<Finished>& ended) {
   ended.reserve(ended.size() + flights_.size() +
                 static_cast<std::size_t>(kMostPerStep));  // before anything is over, which is said once
   // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
-  // made.
+  // made, unless the reader is held off.
   bool moved = false;
   for (int i = 0; i < kMostPerStep; ++i) {
     const bool started = start_copies();
@@ -147,34 +147,49 @@ std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piec
   return message.timed ? static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1)) : 0;
 }
 
-// What is left of a window that is slow has slots that are near.
+// What is left of a window that is slow, and in which the reader was held off in vain, has slots that are near.
 void RingSender::learn(RingWay way, double pace) {
   if (!ahead_) return running_ahead_.filled_near(way, pace);
-  if (held_off_ > 0) return;
+  if (held_slots_left_ > 0) return;
   const auto verdict = running_ahead_.filled_ahead(way, pace);
   ahead_ = verdict != RunningAhead<RingWay>::Verdict::leave;
-  if (verdict == RunningAhead<RingWay>::Verdict::hold) near_ = kNearForgotten;
+  wants_hold_ = wants_hold_ || verdict == RunningAhead<RingWay>::Verdict::hold;
 }
 
-// A slot is filled that way now.
+// A slot of so many bytes is filled that way now. A reader is not held off where that would be for most of what there is, or all of it.
 void RingSender::note_filling(RingWay way, Bytes piece) {
+  const Manner manner{ahead_, way};
+  if (manner != manner_) {
+    wants_hold_ = ahead_ && (wants_hold_ || alike_ >= kForgotten);
+    manner_ = manner;
+    alike_ = 0;
+  }
+  ++alike_;
   if (!ahead_) {
-    near_ = std::min(near_ + 1, kNearForgotten);
-    held_off_ = 0;
-    return;
+    held_slots_left_ = 0;
+  } else if (held_slots_left_ > 0) {
+    --held_slots_left_;
+  } else if (wants_hold_) {
+    const std::uint64_t round = std::min(ring_->round_of(piece), SlotRingLayout::kHeaders);
+    burst_ = round * 3 / 8;
+    if (!has_left(Bytes{2 * burst_ * piece.value})) return;
+    held_slots_left_ = round;
+    wants_hold_ = false;
   }
-  if (near_ == kNearForgotten || way != ahead_by_) {
-    held_off_ = ring_->round_of(piece);
-    hold_ = std::min(held_off_, SlotRingLayout::kHeaders) * 3 / 8;
-  } else if (held_off_ > 0) {
-    --held_off_;
+}
+
+// Of all messages, at least so many bytes to be filled?
+bool RingSender::has_left(Bytes bytes) const {
+  Bytes left;
+  for (const Message& message : messages_) {
+    left = left + (message.piece.size - (message.next - Offset{}));
+    if (left >= bytes) return true;
   }
-  near_ = 0;
-  ahead_by_ = way;
+  return false;
 }
 
 // Not for longer than there is something to be filled.
-bool RingSender::holds_off() const { return held_off_ > 0 && flights_.size() < hold_ && !messages_.empty(); }
+bool RingSender::holds_off() const { return held_slots_left_ > 0 && flights_.size() < burst_ && !messages_.empty(); }
 
 bool RingSender::publish(std::vector<Finished>& ended) {
   if (flights_.empty()) return false;
@@ -219,7 +234,7 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   others_ = of_window_ = 0;
   ahead_ = false;
   in_turns_ = turn_ = 0;
-  held_off_ = 0;
+  held_slots_left_ = 0;
 }
 
 }  // namespace ist

@@ -8,9 +8,9 @@
 // What is written far ahead has left the writer's nearest cache when it is read, and the reader takes it from the one that they share. Where the reader
 // keeps up instead, it takes each line from the writer, who has to ask for it back a round later, fills slots four times as slowly, and so is kept up with
 // the more: 70 GB/s and more or 19, for windows on end, where slots that are few and near have 55 to 58 (AMD EPYC, Zen 5, a line in 0.06 us). It begins so
-// wherever slots were filled otherwise before: near, or the other way. So there the writer holds the reader off for one round, by showing no slot before
-// three eighths of the round are filled (3 MiB, where a second cache has 1 MiB): of 16 runs that began near and were never left 9 were slow for 2 to 12
-// windows, 1.8 and 3.6 ms at most, of 8 runs that held off after the first slow verdict none for more than that (2026-11-30).
+// wherever slots were filled otherwise before: near, or the other way. So there the writer holds the reader off for one round of the ring, in which it shows
+// slots in bursts, each when three eighths of a round are full (3 MiB, where a second cache has 1 MiB). Of 16 runs that never left a window for being slow,
+// and held nobody off, 9 were slow for 2 to 12 windows; of 8 that held the reader off after a slow verdict none was slow for longer than that one (2026-11-30).
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace ist {
 template <class Way, std::size_t kWays = 2>
 class RunningAhead {
  public:
-  // So many windows do not run ahead once one was slow, at first and at most; each time twice as many, until kQuick verdicts in a row were good.
+  // So many windows do not run ahead once one was slow, and its reader held off in vain, at first and at most; each time twice as many, until kQuick verdicts in a row were good.
   static constexpr std::uint32_t kFirstRest = 1;
   static constexpr std::uint32_t kLongestRest = 64;
   static constexpr std::uint32_t kQuick = 64;
@@ -37,7 +37,8 @@ class RunningAhead {
   static constexpr std::uint32_t kSure = 8;
   // Of so many windows one does not run ahead, so that what is usual stays known.
   static constexpr std::uint32_t kNearOf = 64;
-  static constexpr std::uint32_t kHolds = 4;
+  static constexpr std::uint32_t kHolds =
+      2;  // slow verdicts in a row after which the reader is held off, before the next one ends it
   static constexpr double kSlow = 1.5;  // times as long as slots that are near
 
   // A window of messages that go that way begins: may it?

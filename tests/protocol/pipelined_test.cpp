@@ -228,8 +228,8 @@ TEST(Pipelined, AWindowHoldsItsReaderOffForARound) {
   shape.slot_bytes = 65536;
   RingPair pair{17, shape};
   // Most slots that were filled and not shown while messages went, which have eight slots, or sixteen in a window that does not run ahead.
-  const auto most_held = [&](int messages) {
-    for (int i = 0; i < messages; ++i) pair.prepare_and_send(65536, messages == 1 ? 8192 : 4096, false, false);
+  const auto most_held = [&](int messages, std::uint64_t bytes = 65536) {
+    for (int i = 0; i < messages; ++i) pair.prepare_and_send(bytes, messages == 1 ? 8192 : 4096, false, false);
     std::uint64_t most = 0;
     while (pair.step_sender()) most = std::max(most, pair.writer().pending());
     EXPECT_EQ(0U, pair.writer().pending()) << "the window has ended, or the ring is full";
@@ -250,7 +250,17 @@ TEST(Pipelined, AWindowHoldsItsReaderOffForARound) {
   EXPECT_TRUE(is_soon_not_held(0)) << "the round is over";
   EXPECT_TRUE(is_soon_not_held(1)) << "a few slots near leave the others as they were";
   for (int i = 0; i < 3; ++i) most_held(1);
+  EXPECT_EQ(0U, most_held(8, 40960)) << "forty slots in all, of which 24 would be too many";
   EXPECT_EQ(16U, most_held(8));
+  // Behind a message of a device, and one that ends while slots are held.
+  for (int i = 0; i < 3; ++i) most_held(1);
+  for (int i = 0; i < 8; ++i) pair.prepare_and_send(65536, 4096, false, false);
+  EXPECT_TRUE(pair.step_sender());
+  EXPECT_EQ(8U, pair.writer().pending());
+  pair.prepare_and_send(65536, 4096, false, true);
+  pair.step_sender();
+  EXPECT_EQ(0U, pair.writer().pending()) << "it runs ahead no more";
+  pair.take_slots();
 }
 
 // How many slots of so many bytes have come, one size behind the other.
@@ -287,7 +297,7 @@ TEST(Pipelined, WindowsAndOthersInTurnArriveWhole) {
     std::mt19937 random{seed + round};
     RingShape shape;
     shape.slots = 2 + static_cast<std::uint32_t>(random() % 4);
-    shape.slot_bytes = 8192 * (1 + random() % 4);
+    shape.slot_bytes = 8192 * (1 + random() % (round % 2 == 0 ? 4 : 16));
     shape.latest = static_cast<int>(random() % 20);
     RingPair pair{seed + round, shape};
     for (int group = 0; group < 8; ++group) {

@@ -21,7 +21,7 @@ namespace {
 // touched as windows of long ones happen to go round it.
 constexpr std::int64_t kDescriptors = 4;
 constexpr std::int64_t kDevice = std::int64_t{8} << 20;
-constexpr std::int64_t kHost = std::int64_t{36} << 20;
+constexpr std::int64_t kHost = std::int64_t{48} << 20;
 
 using Values = std::vector<std::pair<double, std::int64_t>>;
 

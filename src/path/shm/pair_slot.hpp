@@ -85,8 +85,8 @@ constexpr std::uint64_t kSlotsBeyondCells = 8;  // of what is eager between host
 // 2 MiB (AMD EPYC, Zen 4, 2 processors, a line in 0.06 us, 2026-11-26): of 8 KiB 1.0 and 0.24 us each, of 64 KiB 7.6 and 2.1. Many ranks have less, since
 // every pair that ever spoke has all of it in memory: 4 MiB up to 4 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on. With
 // 8 MiB windows of 128 KiB are as quick where they are quick (1.73 us), but three runs of six had 2.2 us, one of six with 4 MiB; of bytes just written they
-// take 5.2 us in place of 4.6 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-30).
-// Nor is it more than a window of the longest that are eager takes, so that ISTHMUS_EAGER_LIMIT, from 16 KiB down, is what a job saves memory by.
+// take 4.55 to 4.85 us in place of 3.85 to 4.0 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-30).
+// Nor is it more than a window of the longest that are eager takes, so that ISTHMUS_EAGER_LIMIT, from 8 KiB down, of rings from 16, is what a job saves memory by.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
   std::uint64_t blocks;  // of the room; a power of two
