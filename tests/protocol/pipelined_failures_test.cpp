@@ -227,35 +227,6 @@ TEST(PipelinedFailures, AnAbandonedSenderEndsMessagesThatTakeTurnsOnceAndTheNext
   }
 }
 
-// Slots that are full, and held back from the reader.
-TEST(PipelinedFailures, AnAbandonedSenderEndsMessagesOnceWhoseSlotsAreHeldBack) {
-  RingShape shape;
-  shape.slots = 8;
-  shape.slot_bytes = 65536;
-  RingPair pair{23, shape};
-  const auto send = [&](std::size_t messages) {
-    for (std::size_t i = 0; i < messages; ++i) pair.prepare_and_send(65536, 8192, false, false);
-  };
-  for (int i = 0; i < 10; ++i) {
-    send(8);
-    pair.take_slots();
-  }
-  for (int i = 0; i < 3; ++i) {
-    send(1);
-    pair.take_slots();
-  }
-  const std::size_t first = pair.size();
-  send(8);
-  EXPECT_TRUE(pair.step_sender());
-  EXPECT_GT(pair.writer().pending(), 0U);
-  pair.abandon_sender(kGone);
-  EXPECT_TRUE(pair.sender().idle());
-  for (std::size_t i = first; i < pair.size(); ++i) {
-    EXPECT_TRUE(pair[i].sent) << i;
-    EXPECT_EQ(pair[i].sender.status.code(), IST_ERR_PEER_DEAD) << i;
-  }
-}
-
 TEST(PipelinedFailures, AnAbandonedReceiverEndsEveryMessageOnceAndDropsTheSlotsThatStillCome) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     RingPair pair{seed, {}};
