@@ -29,6 +29,7 @@
 #include "path/shm/pair_slot.hpp"
 #include "path/slot_ring.hpp"
 #include "protocol/flights.hpp"
+#include "protocol/holding_off.hpp"
 #include "protocol/running_ahead.hpp"
 
 namespace ist {
@@ -66,7 +67,7 @@ class RingSender {
         most_in_flight_(most_in_flight),
         flights_(std::max(most_in_flight, SlotRingLayout::kHeaders)) {}
   // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
-  // room, unless that is slow, and at first shown in bursts (running_ahead.hpp); kLongestWindow of them are one. Messages by themselves are not: what they are written
+  // room, unless that is slow, and at first shown in bursts (running_ahead.hpp, holding_off.hpp); kLongestWindow of them are one. Messages by themselves are not: what they are written
   // to is to be in the nearest cache of both sides.
   // Messages go in the order in which they are added. Those between hosts of kLeastInTurns bytes and more that are sent out of the same ones, one behind
   // the other, take turns, a slot each: each part of these bytes is read once from far away, and by the others out of the writer's nearest caches.
@@ -107,8 +108,6 @@ class RingSender {
   static constexpr std::size_t kWindow = 8;
   static constexpr std::size_t kLongestWindow = 64;
   static constexpr Bytes kLeastInTurns = mebibytes(1);
-  // A few slots in a row that were filled otherwise, such as those of a message by itself, leave the others as they were.
-  static constexpr std::uint64_t kForgotten = 16;
   std::deque<Message> messages_;
   std::size_t others_ = 0;     // of the messages, that runs_ahead() does not let be part of a window
   std::size_t of_window_ = 0;  // how many may follow that are part of it; 0: there is none
@@ -116,17 +115,7 @@ class RingSender {
   RunningAhead<RingWay> running_ahead_;
   std::size_t in_turns_ = 0;  // so many messages at the front take turns; 0: that is to be seen
   std::size_t turn_ = 0;      // whose it is
-  // Of windows that run ahead (running_ahead.hpp).
-  struct Manner {
-    bool ahead = false;
-    RingWay way = RingWay::loops;
-    bool operator==(const Manner&) const = default;
-  };
-  Manner manner_;                      // in which the last slot was filled
-  std::uint64_t alike_ = kForgotten;   // slots in a row that were filled so
-  bool wants_hold_ = false;            // is the reader to be held off, once there is enough to be filled?
-  std::uint64_t held_slots_left_ = 0;  // so many more are filled while it is
-  std::uint64_t burst_ = 0;            // and shown when so many are full
+  HoldingOff<RingWay> holding_off_;
   const std::uint64_t most_in_flight_;
   Flights<Flight> flights_;  // also those that are full, and not shown
   Status no_memory_{IST_ERR_MEMORY,

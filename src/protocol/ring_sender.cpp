@@ -150,32 +150,18 @@ std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piec
 // What is left of a window that is slow, and in which the reader was held off in vain, has slots that are near.
 void RingSender::learn(RingWay way, double pace) {
   if (!ahead_) return running_ahead_.filled_near(way, pace);
-  if (held_slots_left_ > 0) return;
+  if (holding_off_.is_going_on()) return;
   const auto verdict = running_ahead_.filled_ahead(way, pace);
   ahead_ = verdict != RunningAhead<RingWay>::Verdict::leave;
-  wants_hold_ = wants_hold_ || verdict == RunningAhead<RingWay>::Verdict::hold;
+  if (verdict == RunningAhead<RingWay>::Verdict::hold) holding_off_.want();
 }
 
-// A slot of so many bytes is filled that way now. A reader is not held off where that would be for most of what there is, or all of it.
+// A slot of so many bytes is filled that way now.
 void RingSender::note_filling(RingWay way, Bytes piece) {
-  const Manner manner{ahead_, way};
-  if (manner != manner_) {
-    wants_hold_ = ahead_ && (wants_hold_ || alike_ >= kForgotten);
-    manner_ = manner;
-    alike_ = 0;
-  }
-  ++alike_;
-  if (!ahead_) {
-    held_slots_left_ = 0;
-  } else if (held_slots_left_ > 0) {
-    --held_slots_left_;
-  } else if (wants_hold_) {
-    const std::uint64_t round = std::min(ring_->round_of(piece), SlotRingLayout::kHeaders);
-    burst_ = round * 3 / 8;
-    if (!has_left(Bytes{2 * burst_ * piece.value})) return;
-    held_slots_left_ = round;
-    wants_hold_ = false;
-  }
+  holding_off_.filled(ahead_, way);
+  if (!holding_off_.is_wanted()) return;
+  const std::uint64_t round = std::min(ring_->round_of(piece), SlotRingLayout::kHeaders);
+  if (has_left(Bytes{2 * HoldingOff<RingWay>::burst_of(round) * piece.value})) holding_off_.begin(round);
 }
 
 // Of all messages, at least so many bytes to be filled?
@@ -189,7 +175,7 @@ bool RingSender::has_left(Bytes bytes) const {
 }
 
 // Not for longer than there is something to be filled.
-bool RingSender::holds_off() const { return held_slots_left_ > 0 && flights_.size() < burst_ && !messages_.empty(); }
+bool RingSender::holds_off() const { return holding_off_.holds(flights_.size()) && !messages_.empty(); }
 
 bool RingSender::publish(std::vector<Finished>& ended) {
   if (flights_.empty()) return false;
@@ -234,7 +220,7 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   others_ = of_window_ = 0;
   ahead_ = false;
   in_turns_ = turn_ = 0;
-  held_slots_left_ = 0;
+  holding_off_.end();
 }
 
 }  // namespace ist

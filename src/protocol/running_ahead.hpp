@@ -37,8 +37,8 @@ class RunningAhead {
   static constexpr std::uint32_t kSure = 8;
   // Of so many windows one does not run ahead, so that what is usual stays known.
   static constexpr std::uint32_t kNearOf = 64;
-  static constexpr std::uint32_t kHolds =
-      2;  // slow verdicts in a row after which the reader is held off, before the next one ends it
+  // Behind so many slow verdicts in a row the reader is held off; the next one ends it.
+  static constexpr std::uint32_t kHolds = 2;
   static constexpr double kSlow = 1.5;  // times as long as slots that are near
 
   // A window of messages that go that way begins: may it?

@@ -211,6 +211,19 @@ TEST_F(LearnedCopies, are_tried_a_few_times_in_vain) {
   EXPECT_EQ(next.slots_up_to, 0);
 }
 
+TEST_F(LearnedCopies, of_one_world_count_once_others_tried_in_vain) {
+  EXPECT_TRUE(keep_learned_slots(file(), 24576));
+  EXPECT_EQ(slots_of_one_world(file()), 24576);
+  for (int trial = 0; trial < 3; ++trial) {
+    EXPECT_TRUE(lacks_slots(file(), MachineProfile{})) << trial;
+    EXPECT_TRUE(keep_learned_slots(file(), 0));
+  }
+  EXPECT_FALSE(lacks_slots(file(), MachineProfile{}));
+  MachineProfile next;
+  EXPECT_TRUE(add_learned_copies(file(), next));
+  EXPECT_EQ(next.slots_up_to, 24576);
+}
+
 TEST_F(LearnedCopies, of_slots_are_not_what_they_cannot_be) {
   std::filesystem::create_directories(std::filesystem::path{file()}.parent_path());
   for (const char* said : {"-1", "0", "\"much\"", "[]", "null"}) {

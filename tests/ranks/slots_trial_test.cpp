@@ -113,9 +113,11 @@ TEST_F(SlotsTrial, isMadeOnceByTheFirstWorldOfAMachineAndNotCounted) {
 TEST_F(SlotsTrial, isMadeByASecondWorldWhereTheFirstFoundLessThanSlotsTake) {
   expect_all(run_ranks(2, "host", [](const Here& /*here*/) { return 0; }));
   keep_alone("slots_up_to_of_one", 98304);
-  expect_all(run_ranks(2, "host", [](const Here& here) { return sends(here, 1000, IST_CARRIER_SLOT); }));
+  // Where the processors have much else to do it cannot be told, and so the next world tries; after three in vain what the first one found counts.
+  for (int world = 0; world < 3 && !kept().contains("slots_up_to"); ++world)
+    expect_all(run_ranks(2, "host", [](const Here& here) { return sends(here, 1000, IST_CARRIER_SLOT); }));
   const nlohmann::json found = kept();
-  if (found.contains("slot_trials")) GTEST_SKIP() << "not covered here: a second trial; the processors have much else to do";
+  ASSERT_TRUE(found.contains("slots_up_to")) << found;
   EXPECT_GE(found["slots_up_to"], 98304);
   EXPECT_FALSE(found.contains("slots_up_to_of_one")) << found;
   expect_all(run_ranks(2, "host", [](const Here& here) { return sends(here, 98304, IST_CARRIER_SLOT); }));
