@@ -200,12 +200,17 @@ TEST_F(LearnedCopies, say_at_once_that_slots_go_as_far_as_they_can) {
   }
 }
 
-TEST_F(LearnedCopies, are_tried_a_few_times_in_vain) {
+// As often as it is tried at all.
+void try_in_vain(const std::string& file) {
   for (int trial = 0; trial < 3; ++trial) {
-    EXPECT_TRUE(lacks_slots(file(), MachineProfile{})) << trial;
-    EXPECT_TRUE(keep_learned_slots(file(), 0));
+    EXPECT_TRUE(lacks_slots(file, MachineProfile{})) << trial;
+    EXPECT_TRUE(keep_learned_slots(file, 0));
   }
-  EXPECT_FALSE(lacks_slots(file(), MachineProfile{}));
+  EXPECT_FALSE(lacks_slots(file, MachineProfile{}));
+}
+
+TEST_F(LearnedCopies, are_tried_a_few_times_in_vain) {
+  try_in_vain(file());
   MachineProfile next;
   EXPECT_FALSE(add_learned_copies(file(), next));
   EXPECT_EQ(next.slots_up_to, 0);
@@ -214,11 +219,7 @@ TEST_F(LearnedCopies, are_tried_a_few_times_in_vain) {
 TEST_F(LearnedCopies, of_one_world_count_once_others_tried_in_vain) {
   EXPECT_TRUE(keep_learned_slots(file(), 24576));
   EXPECT_EQ(slots_of_one_world(file()), 24576);
-  for (int trial = 0; trial < 3; ++trial) {
-    EXPECT_TRUE(lacks_slots(file(), MachineProfile{})) << trial;
-    EXPECT_TRUE(keep_learned_slots(file(), 0));
-  }
-  EXPECT_FALSE(lacks_slots(file(), MachineProfile{}));
+  try_in_vain(file());
   MachineProfile next;
   EXPECT_TRUE(add_learned_copies(file(), next));
   EXPECT_EQ(next.slots_up_to, 24576);
