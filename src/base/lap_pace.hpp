@@ -12,16 +12,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace ist {
 
-// The way that is 0, until the other one is quicker.
 template <class WayOf>
 class LapPace {
  public:
   using Way = WayOf;
-  // So many messages at most go the one way until the other one is tried, or 32 times the trial; each time twice as many.
+  // So many messages at most go the one way until the other one is tried, or 32 times the trial, or 4 times the first pause; each time twice as many.
   static constexpr std::uint32_t kFirstPause = 16;
   static constexpr std::uint32_t kLongestPause = 512;
   static constexpr std::uint32_t kLeastTrial = 8;
@@ -37,9 +37,15 @@ class LapPace {
     std::uint32_t trial;  // of which it is one; 0: of none
   };
   LapPace() = default;
-  // So many messages go the first way before the other one is tried, and so many are a trial, if these are not too few.
-  LapPace(std::uint32_t first_pause, std::uint32_t trial)
-      : length_(std::max(trial, kLeastTrial)), pause_(std::max(first_pause, kFirstPause)) {}
+  // So many messages go the first way before the other one is tried, and so many are a trial, if these are not too few. The first way is gone until the
+  // other one is more than `lead` times as quick.
+  LapPace(std::uint32_t first_pause, std::uint32_t trial, Way first = Way{}, double lead = 1)
+      : length_(std::max(trial, kLeastTrial)),
+        pause_(std::max(first_pause, kFirstPause)),
+        longest_(std::max({kLongestPause, 32 * length_, 4 * pause_})),
+        way_(first) {
+    price_[static_cast<std::uint32_t>(other())] = lead;
+  }
   Next next() {
     if (++since_ <= pause_) return {way_, since_ % (since_ < kMany ? kTimedOf : kTimedOfMany) == 0, 0};
     const Way tried = other();
@@ -50,13 +56,14 @@ class LapPace {
     }
     if (since_ == pause_ + length_) {
       since_ = 0;
-      pause_ = std::min(2 * pause_, std::max(kLongestPause, 32 * length_));
+      pause_ = std::min(2 * pause_, longest_);
     }
     return {tried, true, trial_};
   }
   // What was timed took so long per byte, in the same unit each time. Whatever else runs makes some messages slow: none counts for more than four usual
   // ones. Of a trial that is past, and of a way that is gone no more, nothing counts.
-  void took(const Next& message, double pace) {
+  void took(const Next& message, double spent) {
+    const double pace = price_[static_cast<std::uint32_t>(message.way)] * spent;
     if (message.trial == 0) {
       if (message.way == way_) known_ = known_ == 0 ? pace : known_ + (std::min(pace, kMost * known_) - known_) / kShare;
       return;
@@ -79,12 +86,14 @@ class LapPace {
   Way other() const { return static_cast<Way>(1 - static_cast<std::uint32_t>(way_)); }
   std::uint32_t length_ = kLeastTrial;
   std::uint32_t pause_ = kFirstPause;
+  std::uint32_t longest_ = kLongestPause;
   std::uint32_t since_ = 0;  // the last trial, how many messages
   std::uint32_t trial_ = 0;  // which one it is, or was last
   std::uint32_t told_ = 0;   // of its messages
   double sum_ = 0;           // of those that count
   double known_ = 0;         // of the way that is gone; 0: not known
   Way way_{};
+  std::array<double, 2> price_{1, 1};  // how much what a way spends counts
 };
 
 }  // namespace ist

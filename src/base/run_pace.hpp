@@ -15,19 +15,24 @@
 
 namespace ist {
 
-// The way that is 0, until the other one is quicker.
 template <class WayOf>
 class RunPace {
  public:
   using Way = WayOf;
+  // The first way is gone until the other one is more than `lead` times as quick, and that for `patience` runs in a row: of a way that is slow for a while
+  // by itself, and not because the other one is gone.
+  explicit RunPace(Way first = Way{}, double lead = 1, std::uint32_t patience = 1)
+      : first_(static_cast<std::uint32_t>(first)), patience_(patience), best_(first_), way_(first_) {
+    price_[1 - first_] = lead;
+  }
   // The clock is looked at after every so manieth, and so many looks are a run; behind a change of way the first ones do not count, whose lines the other
   // way has left.
   static constexpr std::uint32_t kLookAfter = 4;
   static constexpr std::uint32_t kRun = 8;
   static constexpr std::uint32_t kSettling = 2;
-  // So many runs go the one way until the other one is tried for one; each time twice as many.
+  // So many runs, or half the patience, go the one way until the other one is tried for one; each time twice as many, up to kLongest times as many.
   static constexpr std::uint32_t kFirstPause = 4;
-  static constexpr std::uint32_t kLongestPause = 128;
+  static constexpr std::uint32_t kLongest = 32;
   static constexpr double kQuicker = 0.97;      // than the way that is gone, to be gone in its place
   static constexpr double kTurned = 1.25;       // times as slow as the other one was: that is gone at once
   static constexpr double kHopeless = 1.5;      // times as slow, after two looks: a trial is over
@@ -46,7 +51,7 @@ class RunPace {
 
  private:
   void look(std::uint64_t now) {
-    const auto took = static_cast<double>(now - last_);
+    const auto took = price_[way_] * static_cast<double>(now - last_);
     const double bytes = bytes_;
     const bool first = last_ == 0;
     last_ = now;
@@ -75,7 +80,7 @@ class RunPace {
     known_ = {};
     trying_ = false;
     since_ = elsewhere_ = 0;
-    pause_ = kFirstPause;
+    pause_ = first_pause();
     go(best_);
   }
   void begin_run() {
@@ -91,9 +96,13 @@ class RunPace {
   void end_run(double pace) {
     if (trying_) return end_trial(pace);
     double& known = known_[best_];
-    known = known == 0 || pace > kTurned * known ? pace : known + (pace - known) / 4;
+    const bool turned = pace > kTurned * known || known > kTurned * pace;
+    known = turned ? pace : known + (pace - known) / 4;
     const double other = known_[1 - best_];
-    if (other != 0 && known > kTurned * other) return choose(1 - best_);
+    slow_ = other != 0 && known > kTurned * other ? slow_ + 1 : 0;
+    if (slow_ >= patience()) return choose(1 - best_);
+    if (best_ == first_ && other != 0) good_ = slow_ == 0 ? good_ + 1 : 0;
+    if (good_ >= patience_) rest_ = first_pause();
     begin_run();
     if (++since_ < pause_) return;
     trying_ = true;
@@ -102,24 +111,35 @@ class RunPace {
   void end_trial(double pace) {
     trying_ = false;
     known_[way_] = pace;
-    if (pace < kQuicker * known_[best_]) return choose(way_);
-    pause_ = std::min(2 * pause_, kLongestPause);
+    if (patience() == 1 && pace < kQuicker * known_[best_]) return choose(way_);
+    pause_ = std::min(2 * pause_, kLongest * first_pause());
     since_ = 0;
     go(best_);
   }
   void choose(std::uint32_t way) {
     best_ = way;
-    pause_ = kFirstPause;
-    since_ = 0;
+    pause_ = first_pause();
+    since_ = slow_ = good_ = 0;
+    if (patience_ > 1 && way != first_) {
+      pause_ = rest_;
+      rest_ = std::min(2 * rest_, kLongest * first_pause());
+    }
     go(way);
   }
+  std::uint32_t first_pause() const { return std::max(kFirstPause, patience_ / 2); }
+  std::uint32_t patience() const { return best_ == first_ ? patience_ : 1; }
 
-  std::uint32_t best_ = 0;
-  std::uint32_t way_ = 0;  // another one than the best only while it is tried
+  std::uint32_t first_;
+  std::uint32_t patience_;             // runs
+  std::array<double, 2> price_{1, 1};  // how much the time of a way counts
+  std::uint32_t best_;
+  std::uint32_t way_;  // another one than the best only while it is tried
   bool trying_ = false;
   std::array<double, 2> known_{};  // time per byte; 0: not known
   std::uint32_t since_ = 0;        // the last trial, in runs
-  std::uint32_t pause_ = kFirstPause;
+  std::uint32_t pause_ = first_pause();
+  std::uint32_t rest_ = first_pause();  // what the other way has before the first one is tried; twice as many each time
+  std::uint32_t slow_ = 0, good_ = 0;   // runs in a row
   std::uint32_t done_ = 0;
   double bytes_ = 0;  // since the last look
   std::uint64_t last_ = 0;

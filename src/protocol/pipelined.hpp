@@ -54,7 +54,7 @@ class RingSender {
     std::uint32_t sender_op = 0;
     std::uint32_t receiver_op = 0;
     Piece piece;                                     // what to send; its size is what the receiver accepts, above 0
-    Bytes slot_bytes;                                // filled per slot, or twice as many: most_in_slot()
+    Bytes slot_bytes;                                // filled per slot, or more: most_in_slot()
     bool hosts = false;                              // is it host memory on both sides?
     std::shared_ptr<const PackWork> laid = nullptr;  // packed so into the slots, where the piece says only how many bytes
     bool timed = false;                              // are the copies of hosts to say how long they took?
@@ -125,11 +125,13 @@ class RingSender {
 
 class RingReceiver {
  public:
-  // `sender`: how error texts call it.
-  RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
+  // `sender`: how error texts call it. `strings_first`: what a processor prefers, which is left for good reason only, and seldom tried otherwise.
+  RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender, bool strings_first = prefers_strings())
       : kinds_(&kinds), sender_(std::move(sender)), flights_(most_in_flight) {
     for (std::size_t octave = 0; octave < kPaces; ++octave)
-      paces_[octave] = LapPace<RingWay>{first_pause(octave), trials(octave)};
+      paces_[octave] = strings_first
+                           ? LapPace<RingWay>{kSeldom * first_pause(octave), trials(octave), RingWay::strings, kStringsLead}
+                           : LapPace<RingWay>{first_pause(octave), trials(octave)};
   }
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
@@ -198,10 +200,12 @@ class RingReceiver {
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
   static constexpr std::size_t kPaces = 8;  // of messages below 128 KiB, of each octave from there, and of all above
-  // Loops have gone round all of the ring's memory before strings are tried, which go round less: in pages that nobody has touched either is slow.
+  // One way has gone round all of the ring's memory, where it goes round that, before the other one is tried: in pages that nobody has touched either is slow.
   static constexpr std::uint32_t first_pause(std::size_t octave) {
     return static_cast<std::uint32_t>(kMostLap >> (16 + octave)) + 2;
   }
+  // A trial costs a window, and more where strings are slow behind it: a bench of 22 windows had one in three that ended so (2026-11-30).
+  static constexpr std::uint32_t kSeldom = 32;
   // Each trial goes twice round what a window's sender may be ahead.
   static constexpr std::uint32_t trials(std::size_t octave) {
     return static_cast<std::uint32_t>(2 * kMostLap >> (16 + octave));

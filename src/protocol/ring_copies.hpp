@@ -22,7 +22,7 @@ namespace ist {
 inline constexpr int kMostPerStep = 8;
 
 // Longer slots may be copied by several threads.
-inline constexpr std::uint32_t kMostOfOneThread = 128 << 10;
+inline constexpr std::uint32_t kMostOfOneThread = 256 << 10;
 
 // Copies already running touch the user's buffer: they end before the operation does. They are short, and depend on no peer.
 inline void wait_for_copy(Ticket& ticket) {

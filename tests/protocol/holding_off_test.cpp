@@ -92,9 +92,9 @@ class HeldRing : public testing::Test {
     made.slot_bytes = 65536;
     return made;
   }
-  // Eight slots each, or sixteen in a window that does not run ahead.
+  // Eight slots each, or thirty-two in a window that does not run ahead.
   void send(int messages, std::uint64_t bytes = 65536) {
-    for (int i = 0; i < messages; ++i) pair_.prepare_and_send(bytes, messages == 1 ? 8192 : 4096, false, false);
+    for (int i = 0; i < messages; ++i) pair_.prepare_and_send(bytes, messages == 1 ? 8192 : 2048, false, false);
   }
   // Most slots that were full and not shown between two steps of eight, while these went.
   std::uint64_t most_held(int messages, std::uint64_t bytes = 65536) {

@@ -26,6 +26,7 @@ struct RingShape {
   std::uint64_t slot_bytes = 4096;
   std::uint64_t in_flight = 3;
   int latest = 12;  // how many moments a copy may take
+  bool strings_first = false;
 };
 
 class RingPair {
@@ -53,7 +54,7 @@ class RingPair {
         writer_(ring_memory(), layout_, nullptr, layout_.total()),
         reader_(ring_memory(), layout_, nullptr),
         sender_(*sending_.kinds, writer_, shape.in_flight),
-        receiver_(*receiving_.kinds, shape.in_flight, "rank 7 of the test") {
+        receiver_(*receiving_.kinds, shape.in_flight, "rank 7 of the test", shape.strings_first) {
     receiver_.connect(reader_);
   }
 

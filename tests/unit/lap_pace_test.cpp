@@ -127,6 +127,30 @@ TEST(LapPace, AMessageThatWasHeldUpChangesNothing) {
   EXPECT_LE(send(pace, held, 20000, 64), 10000 / 20);
 }
 
+TEST(LapPace, TheFirstWayIsGoneUntilTheOtherOneIsMoreThanItsLeadQuicker) {
+  const auto strings_first = [] { return LapPace<Way>{34, 64, Way::strings, 1.3}; };
+  LapPace<Way> little = strings_first();
+  EXPECT_EQ(Way::strings, little.next().way);
+  EXPECT_GE(send(
+                little, [](Way way, int, int) { return plain(way, 10, 12); }, 40000, 64),
+            20000 * 9 / 10);
+  LapPace<Way> much = strings_first();
+  EXPECT_LE(send(
+                much, [](Way way, int, int) { return plain(way, 10, 15); }, 40000, 64),
+            20000 / 10);
+  send(
+      much, [](Way way, int, int) { return plain(way, 10, 12); }, 20000, 64);
+  EXPECT_EQ(Way::strings, much.way()) << "it came back";
+}
+
+TEST(LapPace, ALongFirstPauseGetsLonger) {
+  LapPace<Way> pace{1000, 8, Way::strings, 1.3};
+  for (const int pause : {1000, 2000, 4000, 4000}) {
+    for (int i = 0; i < pause; ++i) ASSERT_EQ(Way::strings, pace.next().way) << i << " of " << pause;
+    for (int i = 0; i < 8; ++i) ASSERT_EQ(Way::loops, pace.next().way) << i << " behind " << pause;
+  }
+}
+
 TEST(LapPace, FewMessagesAreATrialToo) {
   LapPace<Way> pace{16, 0};
   EXPECT_GE(send(

@@ -130,5 +130,51 @@ TEST(RunPace, finds_out_anew_where_all_is_much_slower_than_it_was) {
   }
 }
 
+// With strings first, until lines are 1.3 times as quick for 8 runs of 32 messages in a row.
+constexpr int kRun = 32;
+constexpr std::uint32_t kPatience = 8;
+RunPace<Way> strings_first() { return RunPace<Way>{Way::string, 1.3, kPatience}; }
+
+TEST(RunPace, the_first_way_stays_where_the_other_one_is_little_quicker) {
+  RunPace<Way> pace = strings_first();
+  EXPECT_EQ(Way::string, pace.way());
+  EXPECT_GT(send(
+                pace, [](Way way, int, int) { return plain(way, 1000, 1200); }, 20000)
+                .by_string,
+            9800);
+}
+
+TEST(RunPace, the_first_way_is_left_where_the_other_one_is_much_quicker) {
+  RunPace<Way> pace = strings_first();
+  const Went went = send(
+      pace, [](Way way, int, int) { return plain(way, 1000, 3000); }, 40000);
+  EXPECT_LT(went.by_string, 500);
+  EXPECT_LT(went.took, 1.06 * 1000 * 40000);
+}
+
+TEST(RunPace, a_first_way_that_is_slow_for_a_while_is_not_left) {
+  RunPace<Way> pace = strings_first();
+  // Every 40 runs slow for 6.
+  const auto at_times = [](Way way, int i, int) { return plain(way, 1000, i / kRun % 40 < 6 ? 3000 : 800); };
+  Went went = send(pace, at_times, 40000);
+  EXPECT_GT(went.by_string, 19000);
+  RunPace<Way> other{Way::string, 1.3};
+  went = send(other, at_times, 40000);
+  EXPECT_LT(went.by_string, 19000) << "without patience it is";
+}
+
+// Whoever comes back in vain rests the longer, and all of that is forgotten once it was quick for long.
+TEST(RunPace, the_first_way_is_tried_the_less_the_more_often_it_was_slow_again) {
+  RunPace<Way> pace = strings_first();
+  // The first runs of a stay are quick, as lines leave them, and the others are not.
+  const auto relapses = [](Way way, int, int before) { return plain(way, 1000, before < 2 * kRun ? 800 : 3000); };
+  send(pace, relapses, 20000);
+  const Went went = send(pace, relapses, 80000);
+  EXPECT_LT(went.took, 1.25 * 1000 * 80000);
+  const auto quick = [](Way way, int, int) { return plain(way, 1000, 800); };
+  EXPECT_GT(send(pace, quick, 40000).by_string, 19000);
+  EXPECT_EQ(Way::string, pace.way());
+}
+
 }  // namespace
 }  // namespace ist::test::run_pace

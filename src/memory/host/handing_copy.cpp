@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <emmintrin.h>
 #include <x86intrin.h>
 #endif
@@ -98,6 +99,23 @@ void copy_by_string(std::byte* to, const std::byte* from, std::size_t size) {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 #else
   std::memcpy(to, from, size);
+#endif
+}
+
+bool prefers_strings() {
+#if defined(__x86_64__)
+  static const bool prefers = [] {
+    constexpr unsigned kFeatures = 7;
+    constexpr unsigned kFastShortStrings = 1U << 4U;  // of EDX
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kFastShortStrings) != 0;
+  }();
+  return prefers;
+#else
+  return false;
 #endif
 }
 

@@ -63,8 +63,18 @@ inline void move_across(std::byte* to, const std::byte* from, std::size_t size) 
 // (protocol/pipelined.hpp). Elsewhere it is memcpy.
 void copy_by_string(std::byte* to, const std::byte* from, std::size_t size);
 
+// Does the processor say that it is quick with strings of any length (FSRM)? Then messages of many bytes go by them until loops are more than kStringsLead times as
+// quick. A bare ring of 4 to 8 MiB, slots of 64 and 128 KiB, windows of 64 messages of 64 to 512 KiB, both ends by strings, both by loops, and the writer
+// alone by strings, GB/s: 73 to 78, 61 and 60 with a line in 0.06 us, and 31, 8 and 32 with one in 0.28 (AMD EPYC, Zen 5, 2 processors); 14, 13.5 and 14 up to
+// 128 KiB, 16, 12 and 16 of more (Intel Xeon of the fourth generation, 16 processors). But a reader by strings that is close behind its writer may have 18 on
+// that EPYC where loops have 60, mostly in the first 0.3 s of two processes: that ends by itself, sooner if nothing else is tried meanwhile. So they are left where
+// they have been slow by a multiple for kStringsPatience runs (RunPace). Compared as equals, run by run, loops stayed in one program of three (2026-11-30).
+bool prefers_strings();
+constexpr double kStringsLead = 1.3;
+constexpr std::uint32_t kStringsPatience = 64;
+
 // Out of memory that another processor has written, where many messages follow each other: by a loop or by one instruction, whichever was quicker lately
-// between these two. In windows of 32 and 64 KiB 70 to 74 GB/s by that instruction where a loop has 56 to 62; but for up to seconds, mostly after a rest, it
+// between these two, or the one that the processor prefers. In windows of 32 and 64 KiB 70 to 74 GB/s by that instruction where a loop has 56 to 62; but for up to seconds, mostly after a rest, it
 // has 19: both sides are slow then, of which the time of a copy by itself tells half (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29; a bare ring, too).
 class TakingCopy {
  public:
@@ -83,7 +93,7 @@ class TakingCopy {
  private:
   inline static std::optional<Way> forced_;
   void copy_much(std::byte* to, const std::byte* from, std::size_t size);
-  RunPace<Way> pace_;
+  RunPace<Way> pace_ = prefers_strings() ? RunPace<Way>{Way::string, kStringsLead, kStringsPatience} : RunPace<Way>{};
 };
 
 class HandingCopy {
