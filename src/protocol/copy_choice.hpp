@@ -5,7 +5,7 @@
 // Ownership      : none.
 // Errors         : none.
 //
-// Of each octave of sizes the first messages go the one way, and as many behind them the other, and what their copies take on this side is measured; after that
+// Of each octave of sizes the first messages go either way, in rows of four, and what their copies take on this side is measured; after that
 // the way with the best time per byte carries them all. The shortest time counts: whatever else runs makes any way slow. Not in turn: what is sent again, out of the
 // same bytes, a reader that copies once finds in its own cache the second time, unless others have come out of the ring meanwhile. Windows of 256 and 512 KiB
 // 17.0 and 33.0 us a message when tried in turn, and 12.5 to 14.6 and 26 to 29 since (Intel Xeon of the fourth generation, 16 processors, 2026-11-30).
@@ -52,7 +52,7 @@ class CopyChoice {
   // time? Whether they are, it hears when they are over.
   Way next(Bytes size, bool sends = false) {
     Octave& octave = at(size);
-    if (octave.tried < 2 * octave.trials) return octave.tried++ < octave.trials ? Way::ring : Way::single;
+    if (octave.tried < 2 * octave.trials) return in_rows(octave.tried++, octave.trials);
     return chosen(size, sends);
   }
   // What is known so far; the ring where nothing is.
@@ -103,6 +103,14 @@ class CopyChoice {
   }
 
  private:
+  // So many of the one way, as many of the other, and so on; what is left of the trials last.
+  static Way in_rows(int tried, int trials) {
+    const int left = trials % kRow;
+    const int behind = tried - 2 * (trials - left);
+    const bool is_ring = behind < 0 ? tried % (2 * kRow) < kRow : behind < left;
+    return is_ring ? Way::ring : Way::single;
+  }
+  static constexpr int kRow = 4;
   static constexpr std::size_t kBoth = 2;  // behind the two ways
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();
   static constexpr std::array<double, 3> kNever{kUnknown, kUnknown, kUnknown};

@@ -48,6 +48,11 @@ struct Finished {
 // (handing_copy.hpp, running_ahead.hpp).
 enum class RingWay : std::uint8_t { loops, strings };
 
+// Slots filled or emptied by one call, 2 MiB at most between hosts: a rank that only tests, its other threads and its other peers do not wait for a long message.
+// Few where other arrivals wait.
+inline constexpr int kMostPerStep = 8;
+inline constexpr int kFewPerStep = 2;
+
 class RingSender {
  public:
   struct Message {
@@ -73,7 +78,7 @@ class RingSender {
   // the other, take turns, a slot each: each part of these bytes is read once from far away, and by the others out of the writer's nearest caches.
   void add(Message message);
   // Starts and publishes what can be; true if anything moved. Ended messages are appended to `ended`.
-  bool step(std::vector<Finished>& ended);
+  bool step(std::vector<Finished>& ended, int most = kMostPerStep);
   // Nothing more will be taken by the peer: waits for running copies and ends every message with `why`.
   void abandon(const Status& why, std::vector<Finished>& ended);
   bool idle() const { return messages_.empty() && flights_.empty(); }
@@ -154,7 +159,7 @@ class RingReceiver {
   bool connected() const { return ring_ != nullptr; }
   // Once connected.
   std::span<const std::byte> memory() const { return ring_->memory(); }
-  bool step(std::vector<Finished>& ended);
+  bool step(std::vector<Finished>& ended, int most = kMostPerStep);
   void abandon(const Status& why, std::vector<Finished>& ended);
   // No message expected and no copy running.
   bool idle() const { return messages_.empty() && flights_.empty(); }

@@ -18,9 +18,6 @@
 
 namespace ist {
 
-// Slots filled or emptied by one call, 1 MiB at most between hosts: a rank that only tests, its other threads and its other peers do not wait for a long message.
-inline constexpr int kMostPerStep = 8;
-
 // Longer slots may be copied by several threads.
 inline constexpr std::uint32_t kMostOfOneThread = 256 << 10;
 

@@ -42,10 +42,10 @@ std::vector<std::uint32_t> RingReceiver::expected() const {
   return all;
 }
 
-bool RingReceiver::step(std::vector<Finished>& ended) {
-  ended.reserve(ended.size() + static_cast<std::size_t>(kMostPerStep));
+bool RingReceiver::step(std::vector<Finished>& ended, int most) {
+  ended.reserve(ended.size() + static_cast<std::size_t>(most));
   bool moved = false;
-  for (int i = 0; i < kMostPerStep; ++i) {
+  for (int i = 0; i < most; ++i) {
     bool again = false;
     if (!flights_.full()) {
       if (const auto slot = ring_->take_next()) {

@@ -78,13 +78,13 @@ Bytes RingSender::most_in_slot(const Message& message) const {
   return message.slot_bytes;
 }
 
-bool RingSender::step(std::vector<Finished>& ended) {
+bool RingSender::step(std::vector<Finished>& ended, int most) {
   ended.reserve(ended.size() + flights_.size() +
-                static_cast<std::size_t>(kMostPerStep));  // before anything is over, which is said once
+                static_cast<std::size_t>(most));  // before anything is over, which is said once
   // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
   // made, unless the reader is held off.
   bool moved = false;
-  for (int i = 0; i < kMostPerStep; ++i) {
+  for (int i = 0; i < most; ++i) {
     const bool started = start_copies();
     bool published = false;
     if (!started || !holds_off())

@@ -291,7 +291,7 @@ class Engine {
   bool leave_copy(Operation& operation);
   void step_left_copies();
   // engine_rings.cpp
-  bool step_receiver(PeerState& other);
+  bool step_receiver(PeerState& other, int most = kMostPerStep);
   void on_ring_lost(const Arrival& arrival);
   // engine_bouncing.cpp
   std::optional<state::Bouncing> lend_parts(Operation& operation, const PeerState& from, const Piece& to,
@@ -358,7 +358,7 @@ class Engine {
   void trace_end(Operation& operation, bool unfinished = false);
   void trace_unfinished();
   bool take_arrivals(bool all = false);  // all: also what comes after a message that is waited for
-  bool step_active(Reach reach = Reach::whole), step_streams();
+  bool step_active(Reach reach = Reach::whole), step_streams(Reach reach);
   void wake_sleeper(), finish_ended(), look_at_board(), end_what_is_lost();
   void fail_for(Rank lost, bool everything);
   Parts parts_;
@@ -379,8 +379,8 @@ class Engine {
   std::vector<Finished> ended_;
   std::size_t posting_ = 0;    // envelopes in outboxes
   int puts_ = 0, offers_ = 0;  // calls under way that copy into others' memory; announced messages that others may read here
-  std::optional<Rank> early_of_;                                         // whose put-aside arrivals may be due
-  bool streams_busy_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all ranks; no more puts begin
+  std::optional<Rank> early_of_;  // whose put-aside arrivals may be due
+  bool streams_busy_ = false, more_arrivals_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for
   BlockQueue blocks_;

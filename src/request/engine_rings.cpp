@@ -20,14 +20,14 @@ std::optional<std::uint32_t> sender_of(const Operation& receive) {
 
 }  // namespace
 
-bool Engine::step_receiver(PeerState& other) {
+bool Engine::step_receiver(PeerState& other, int most) {
   RingReceiver& receiver = *other.receiver;
-  if (receiver.connected()) return receiver.step(ended_);
+  if (receiver.connected()) return receiver.step(ended_, most);
   auto ring = other.link->incoming();
   if (ring.ok()) {
     if (*ring == nullptr) return false;
     receiver.connect(**ring);
-    return receiver.step(ended_);
+    return receiver.step(ended_, most);
   }
   // Whoever is gone answers nothing, and copies nothing any more.
   if (ring.status().code() == IST_ERR_PEER_DEAD || parts_.board.fate(other.rank) != AbortBoard::Fate::present) {

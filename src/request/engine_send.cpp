@@ -189,6 +189,7 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
 bool Engine::announce(Operation& operation, std::uint32_t index) {
   Link& link = *peer(operation.peer).link;
   if (operation.piece.kind != KindId::host || link.same_process()) return link.post(operation.envelope, {});
+  looks_of_starts_.announced();
   if (operation.offered == 0) ++offers_;
   operation.offered = operations_.id_of(index).value;
   const std::uint64_t word =

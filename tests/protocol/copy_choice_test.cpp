@@ -1,6 +1,9 @@
 // One copy or two: both are tried, and the quicker one stays.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "protocol/copy_beliefs.hpp"
 
 namespace ist {
@@ -24,6 +27,17 @@ TEST(CopyChoice, each_way_is_tried_as_often_as_the_other) {
   for (int i = 0; i < 2 * CopyChoice::first_trials(mebibytes(1)); ++i)
     single += choice.next(mebibytes(1)) == Way::single ? 1 : 0;
   EXPECT_EQ(single, CopyChoice::first_trials(mebibytes(1)));
+  // Again, and of other numbers of trials.
+  for (const std::uint64_t kilobytes : {64U, 128U, 256U, 512U, 16384U}) {
+    const Bytes size = kibibytes(kilobytes);
+    const int trials = CopyChoice::first_trials(size);
+    std::vector<Way> ways;
+    for (int i = 0; i < 2 * trials; ++i) ways.push_back(choice.next(size));
+    EXPECT_EQ(trials, std::count(ways.begin(), ways.end(), Way::single)) << kilobytes;
+    EXPECT_EQ(
+        std::vector<Way>(ways.begin(), ways.begin() + 8),
+        (std::vector<Way>{Way::ring, Way::ring, Way::ring, Way::ring, Way::single, Way::single, Way::single, Way::single}));
+  }
 }
 
 // A copy out of the same bytes as the one before is quick, as it is where all go so.
