@@ -33,8 +33,9 @@ class RunPace {
   // So many runs, or half the patience, go the one way until the other one is tried for one; each time twice as many, up to kLongest times as many.
   static constexpr std::uint32_t kFirstPause = 4;
   static constexpr std::uint32_t kLongest = 32;
-  static constexpr double kQuicker = 0.97;      // than the way that is gone, to be gone in its place
-  static constexpr double kTurned = 1.25;       // times as slow as the other one was: that is gone at once
+  static constexpr double kQuicker = 0.97;  // than the way that is gone, to be gone in its place
+  static constexpr double kTurned =
+      1.25;  // times as slow as the other one was: that is gone at once, unless patience is due; or as another run: what is known is that of the last one
   static constexpr double kHopeless = 1.5;      // times as slow, after two looks: a trial is over
   static constexpr double kSurelyWorse = 1.15;  // times as slow, after kEarly looks that count: the same
   static constexpr std::uint32_t kEarly = 3;
@@ -79,8 +80,8 @@ class RunPace {
   void forget() {
     known_ = {};
     trying_ = false;
-    since_ = elsewhere_ = 0;
-    pause_ = first_pause();
+    since_ = elsewhere_ = slow_ = good_ = 0;
+    pause_ = rest_ = first_pause();
     go(best_);
   }
   void begin_run() {
@@ -99,7 +100,7 @@ class RunPace {
     const bool turned = pace > kTurned * known || known > kTurned * pace;
     known = turned ? pace : known + (pace - known) / 4;
     const double other = known_[1 - best_];
-    slow_ = other != 0 && known > kTurned * other ? slow_ + 1 : 0;
+    slow_ = other != 0 && known > (patience() == 1 ? kTurned : 1) * other ? slow_ + 1 : 0;
     if (slow_ >= patience()) return choose(1 - best_);
     if (best_ == first_ && other != 0) good_ = slow_ == 0 ? good_ + 1 : 0;
     if (good_ >= patience_) rest_ = first_pause();

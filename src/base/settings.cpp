@@ -270,7 +270,7 @@ const std::vector<Row>& table() {
       bytes_row("ring_slot_device", "ISTHMUS_RING_SLOT_DEVICE", &Settings::ring_slot_device, 4096, 16 << 20,
                 "most bytes moved per slot where a device is on either side"),
       bytes_row("ring_slot_host", "ISTHMUS_RING_SLOT_HOST", &Settings::ring_slot_host, 4096, 16 << 20,
-                "bytes moved per slot between two host buffers; up to twice as many in windows and from 1MiB on"),
+                "bytes moved per slot between two host buffers; up to four times as many in windows and from 1MiB on"),
       count_row("ring_in_flight", "ISTHMUS_RING_IN_FLIGHT", &Settings::ring_in_flight, 1, 64,
                 "device copies a rank keeps running in one ring"),
       bytes_row("pinned_pool_limit", "ISTHMUS_PINNED_POOL_LIMIT", &Settings::pinned_pool_limit, 1 << 20,

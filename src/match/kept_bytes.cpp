@@ -1,6 +1,5 @@
 #include "match/kept_bytes.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <mutex>
@@ -13,25 +12,34 @@ namespace {
 constexpr std::size_t kShortest = 32768;
 constexpr std::size_t kLongest = 262144;
 constexpr std::size_t kSizes = std::bit_width(kLongest / kShortest);
-constexpr std::size_t kMost = 8388608;  // bytes that nobody has: a window of 64 messages of 128 KiB
+constexpr std::size_t kMostOfSize = 2097152;  // bytes of each that nobody has: 16 messages of 128 KiB
 
 class Rooms {
  public:
+  // Null: there is none.
   void* take(std::size_t size) {
     const std::lock_guard lock(mutex_);
-    Room*& first = free_.at(place_of(size));
-    if (first == nullptr) return ::operator new(size);
-    Room* const room = first;
-    first = room->next;
-    held_ -= size;
+    Free& of_size = free_.at(place_of(size));
+    if (of_size.first == nullptr) return nullptr;
+    Room* const room = of_size.first;
+    of_size.first = room->next;
+    of_size.bytes -= size;
     return room;
   }
-  void give(void* where, std::size_t size) noexcept {
+  // False: there are enough.
+  bool give(void* where, std::size_t size) noexcept {
     const std::lock_guard lock(mutex_);
-    if (held_ + size > kMost) return ::operator delete(where);
-    Room*& first = free_[place_of(size)];
-    first = new (where) Room{first};
-    held_ += size;
+    Free& of_size = free_[place_of(size)];
+    if (of_size.bytes + size > kMostOfSize) return false;
+    of_size.first = new (where) Room{of_size.first};
+    of_size.bytes += size;
+    return true;
+  }
+  Bytes held() {
+    const std::lock_guard lock(mutex_);
+    Bytes all;
+    for (const Free& of_size : free_) all.value += of_size.bytes;
+    return all;
   }
 
  private:
@@ -39,10 +47,13 @@ class Rooms {
   struct Room {
     Room* next;
   };
+  struct Free {
+    Room* first = nullptr;
+    std::size_t bytes = 0;
+  };
   static std::size_t place_of(std::size_t size) { return std::bit_width(size / kShortest) - 1U; }
   std::mutex mutex_;
-  std::array<Room*, kSizes> free_{};
-  std::size_t held_ = 0;
+  std::array<Free, kSizes> free_{};
 };
 
 // Never destroyed: messages may outlive what is.
@@ -55,13 +66,16 @@ bool is_pooled(std::size_t size) { return size >= kShortest && size <= kLongest;
 
 }  // namespace
 
-void* take_kept_room(std::size_t size) { return is_pooled(size) ? rooms().take(std::bit_ceil(size)) : ::operator new(size); }
+void* take_kept_room(std::size_t size) {
+  if (!is_pooled(size)) return ::operator new(size);
+  void* const kept = rooms().take(std::bit_ceil(size));
+  return kept != nullptr ? kept : ::operator new(std::bit_ceil(size));
+}
 
 void give_kept_room(void* where, std::size_t size) noexcept {
-  if (is_pooled(size))
-    rooms().give(where, std::bit_ceil(size));
-  else
-    ::operator delete(where);
+  if (!is_pooled(size) || !rooms().give(where, std::bit_ceil(size))) ::operator delete(where);
 }
+
+Bytes kept_room() { return rooms().held(); }
 
 }  // namespace ist

@@ -5,7 +5,7 @@
 // Ownership      : none.
 // Errors         : none.
 //
-// Of each octave of sizes the first messages go either way, in rows of four, and what their copies take on this side is measured; after that
+// Of each octave of sizes the first messages go either way, in rows of four (later of three), and what their copies take on this side is measured; after that
 // the way with the best time per byte carries them all. The shortest time counts: whatever else runs makes any way slow. Not in turn: what is sent again, out of the
 // same bytes, a reader that copies once finds in its own cache the second time, unless others have come out of the ring meanwhile. Windows of 256 and 512 KiB
 // 17.0 and 33.0 us a message when tried in turn, and 12.5 to 14.6 and 26 to 29 since (Intel Xeon of the fourth generation, 16 processors, 2026-11-30).

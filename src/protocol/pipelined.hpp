@@ -48,8 +48,8 @@ struct Finished {
 // (handing_copy.hpp, running_ahead.hpp).
 enum class RingWay : std::uint8_t { loops, strings };
 
-// Slots filled or emptied by one call, 2 MiB at most between hosts: a rank that only tests, its other threads and its other peers do not wait for a long message.
-// Few where other arrivals wait.
+// Slots filled or emptied by one call, 2 MiB of the usual ones at most between hosts: a rank that only tests, its other threads and its other peers do not wait
+// for a long message. Few where other arrivals wait, and by a call that only starts something.
 inline constexpr int kMostPerStep = 8;
 inline constexpr int kFewPerStep = 2;
 
@@ -100,7 +100,7 @@ class RingSender {
   Message* next_in_turn();
   void drop(std::size_t number);
   void begin_window();
-  static bool runs_ahead(const Message& message);
+  static bool runs_ahead(const Message&message), takes_four(const Message&message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
   void learn(RingWay way, double pace);
   void note_filling(RingWay way, Bytes piece);
@@ -113,10 +113,13 @@ class RingSender {
   static constexpr std::size_t kWindow = 8;
   static constexpr std::size_t kLongestWindow = 64;
   static constexpr Bytes kLeastInTurns = mebibytes(1);
+  static constexpr std::uint64_t kFewestAlone =
+      8;  // slots of a message by itself: those are filled while others are emptied
   std::deque<Message> messages_;
-  std::size_t others_ = 0;     // of the messages, that runs_ahead() does not let be part of a window
-  std::size_t of_window_ = 0;  // how many may follow that are part of it; 0: there is none
-  bool ahead_ = false;         // does it run ahead?
+  std::size_t others_ = 0;      // of the messages, that runs_ahead() does not let be part of a window
+  std::size_t short_ones_ = 0;  // of the messages, in which slots of four times as many bytes are not wanted
+  std::size_t of_window_ = 0;   // how many may follow that are part of it; 0: there is none
+  bool ahead_ = false;          // does it run ahead?
   RunningAhead<RingWay> running_ahead_;
   std::size_t in_turns_ = 0;  // so many messages at the front take turns; 0: that is to be seen
   std::size_t turn_ = 0;      // whose it is

@@ -17,10 +17,18 @@ bool RingSender::runs_ahead(const Message& message) {
 
 void RingSender::add(Message message) {
   const bool other = !runs_ahead(message);
+  const bool short_one = !takes_four(message);
   messages_.push_back(std::move(message));
   others_ += other ? 1 : 0;
+  short_ones_ += short_one ? 1 : 0;
   if (of_window_ == 0 && messages_.size() >= kWindow) begin_window();
   ahead_ = ahead_ && others_ == 0;
+}
+
+// Are there two slots and more in it, of four times as many bytes as are usual?
+bool RingSender::takes_four(const Message& message) {
+  const std::uint64_t four = 4 * message.slot_bytes.value;
+  return message.hosts && message.laid == nullptr && four <= kMostOfOneThread && four < message.piece.size.value;
 }
 
 void RingSender::begin_window() {
@@ -49,6 +57,7 @@ RingSender::Message* RingSender::next_in_turn() {
 
 void RingSender::drop(std::size_t number) {
   others_ -= runs_ahead(messages_[number]) ? 0 : 1;
+  short_ones_ -= takes_four(messages_[number]) ? 0 : 1;
   messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(number));
   if (number < in_turns_) --in_turns_;
   if (number < turn_) --turn_;
@@ -66,16 +75,16 @@ Filling RingSender::filling_of(const Message& message) const {
 // Windows of 256 and 512 KiB 66 and 65 GB/s by 64 KiB, 68 and 69 by 128 (means of four runs), of 1, 2 and 4 MiB 56, 52 and 51, and 58, 54 and 54; one of 1 MiB
 // by itself takes 21.3 and 21.4 us. But one of 256 KiB takes 5.4 and 5.7, since nobody empties a slot before it is full (AMD EPYC, Zen 5, a line in 0.06 us,
 // 2026-11-29). In pieces of 256 KiB windows of 512 KiB take 7.2 us and of 1, 2 and 4 MiB 16.3, 33.4 and 66.5, where pieces of 128 KiB take 7.5 and 16.6, 34.8 and
-// 70.3 (medians of four and of seven runs, 2026-11-30): half as often what either end does for a piece, some 0.07 us at the reader. Not beyond what the ring goes round otherwise, which is a job's memory.
+// 70.3 (medians of four and of seven runs, 2026-11-30): half as often what either end does for a piece, some 0.07 us at the reader. Not where shorter messages are among those of a window: a piece of another size
+// waits until those before it are released; and of a message by itself from 2 MiB on. Not beyond what the ring goes round otherwise, which is a job's memory.
 Bytes RingSender::most_in_slot(const Message& message) const {
   const bool is_long = ahead_ || message.piece.size >= kLeastInTurns;
   if (!is_long || !message.hosts || message.laid != nullptr) return message.slot_bytes;
-  for (const std::uint64_t times : {4U, 2U}) {
-    const Bytes most{times * message.slot_bytes.value};
-    const bool several = times == 2 || most < message.piece.size;
-    if (several && most.value <= kMostOfOneThread && ring_->within_lap(most)) return most;
-  }
-  return message.slot_bytes;
+  const Bytes four{4 * message.slot_bytes.value};
+  const bool wants_four = ahead_ ? short_ones_ == 0 : message.piece.size.value >= kFewestAlone * four.value;
+  if (wants_four && takes_four(message) && ring_->within_lap(four)) return four;
+  const Bytes two{2 * message.slot_bytes.value};
+  return two.value <= kMostOfOneThread && ring_->within_lap(two) ? two : message.slot_bytes;
 }
 
 bool RingSender::step(std::vector<Finished>& ended, int most) {
@@ -222,7 +231,7 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   for (const Message& message : messages_) ended.push_back({message.sender_op, why, Bytes{}});
   flights_.clear();
   messages_.clear();
-  others_ = of_window_ = 0;
+  others_ = short_ones_ = of_window_ = 0;
   ahead_ = false;
   in_turns_ = turn_ = 0;
   holding_off_.end();

@@ -266,8 +266,8 @@ bool Engine::take_arrivals(bool all) {
       moved = true;
       const bool enough = !all && awaited_ != nullptr && awaited_->received;  // the rest can wait, its caller need not
       if (!enough && i < (streams_busy_ && !all ? kMostBesideRings : kMostAtOnce) - 1) continue;
-      more_arrivals_ = true;
-      path->arrival_within(0);  // it stays shown no longer
+      more_arrivals_ = !enough;  // some may be left, so that rings move little
+      path->arrival_within(0);   // it stays shown no longer
       if (enough) return true;
       break;
     }
@@ -332,10 +332,15 @@ bool Engine::step_streams(Reach reach) {
   const int most = more_arrivals_ || reach == Reach::brief ? kFewPerStep : kMostPerStep;
   bool moved = false;
   streams_busy_ = false;
-  for (PeerState& other : peers_) {
-    if (other.sender && !other.sender->idle()) moved |= other.sender->step(ended_, most);
-    if (other.receiver && !other.receiver->idle()) moved |= step_receiver(other, most);
-    streams_busy_ |= (other.sender && !other.sender->idle()) || (other.receiver && !other.receiver->idle());
+  try {
+    for (PeerState& other : peers_) {
+      if (other.sender && !other.sender->idle()) moved |= other.sender->step(ended_, most);
+      if (other.receiver && !other.receiver->idle()) moved |= step_receiver(other, most);
+      streams_busy_ |= (other.sender && !other.sender->idle()) || (other.receiver && !other.receiver->idle());
+    }
+  } catch (...) {
+    streams_busy_ = true;  // memory ran out: the next look goes on here, and tells what has ended
+    throw;
   }
   finish_ended();
   return moved;

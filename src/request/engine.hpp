@@ -380,7 +380,7 @@ class Engine {
   std::size_t posting_ = 0;    // envelopes in outboxes
   int puts_ = 0, offers_ = 0;  // calls under way that copy into others' memory; announced messages that others may read here
   std::optional<Rank> early_of_;  // whose put-aside arrivals may be due
-  bool streams_busy_ = false, more_arrivals_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all
+  bool streams_busy_ = false, more_arrivals_ = false, reaches_all_ = true, ended_puts_ = false;  // no more puts begin
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for
   BlockQueue blocks_;

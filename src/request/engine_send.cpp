@@ -189,7 +189,6 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
 bool Engine::announce(Operation& operation, std::uint32_t index) {
   Link& link = *peer(operation.peer).link;
   if (operation.piece.kind != KindId::host || link.same_process()) return link.post(operation.envelope, {});
-  looks_of_starts_.announced();
   if (operation.offered == 0) ++offers_;
   operation.offered = operations_.id_of(index).value;
   const std::uint64_t word =
@@ -197,7 +196,9 @@ bool Engine::announce(Operation& operation, std::uint32_t index) {
   const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()), word, operation.offered,
                     link.offers_withdrawn()};
   operation.envelope.receiver_op = offer.withdrawn;
-  return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}).first(kOfferPayload));
+  if (!link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}).first(kOfferPayload))) return false;
+  looks_of_starts_.announced();
+  return true;
 }
 
 Envelope Engine::clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes) {

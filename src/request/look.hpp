@@ -16,7 +16,7 @@ namespace ist {
 // peer hears of the rest: they would copy in turn, and windows both ways at once take twice as long.
 enum class Reach { whole, brief };
 
-// Due with every sixteenth message that was announced since the last look: the first bytes of a window move while the rest of it is announced. And with every eighth call where the last look is 20 us back, and with every call a tick of the coarse clock (1 to 10 ms) behind it. An exact clock with every call
+// Due with every sixteenth message that was announced since one was due: the first bytes of a window move while the rest of it is announced. And with every eighth call where the last look is 20 us back, and with every call a tick of the coarse clock (1 to 10 ms) behind it. An exact clock with every call
 // holds up the copies of a window: 32 KiB both ways at once took a tenth longer.
 class LooksOfStarts {
  public:

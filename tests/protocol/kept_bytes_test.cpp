@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ist {
@@ -32,32 +35,59 @@ TEST(KeptBytes, HoldWhatIsCopiedIntoThem) {
     }
 }
 
+// All that is kept of a size, taken out: what is kept then is what the test gives back.
+std::vector<void*> take_all(std::size_t size) {
+  std::vector<void*> taken;
+  for (std::uint64_t before = kept_room().value;; before = kept_room().value) {
+    void* const room = take_kept_room(size);
+    taken.push_back(room);
+    if (kept_room().value == before) return taken;
+  }
+}
+void give_all(const std::vector<void*>& rooms, std::size_t size) {
+  for (void* const room : rooms) give_kept_room(room, size);
+}
+
 TEST(KeptBytes, RoomIsKeptForTheNextOfItsSize) {
+  const auto longer_ones = take_all(131072);
+  const auto shorter_ones = take_all(65536);
   void* const first = take_kept_room(131072);
+  const std::uint64_t none = kept_room().value;
   give_kept_room(first, 131072);
+  EXPECT_EQ(none + 131072, kept_room().value);
   EXPECT_EQ(first, take_kept_room(100000)) << "of as many bytes, in powers of two";
+  EXPECT_EQ(none, kept_room().value);
   void* const shorter = take_kept_room(65536);
   EXPECT_NE(first, shorter);
   give_kept_room(first, 100000);
   give_kept_room(shorter, 65536);
   EXPECT_EQ(shorter, take_kept_room(40000));
   give_kept_room(shorter, 40000);
+  give_all(longer_ones, 131072);
+  give_all(shorter_ones, 65536);
 }
 
-// So that a program that fell behind once does not keep for ever what it had then. Of which blocks come back only a sanitizer could tell more.
-TEST(KeptBytes, NoMoreThanEightMebibytesAreKept) {
-  constexpr std::size_t kSize = 262144;
-  constexpr std::size_t kKept = 8388608 / kSize;
-  std::vector<KeptBytes> all;
-  for (std::size_t i = 0; i < 4 * kKept; ++i) all.push_back(keep_bytes(random_bytes(kSize, 1)));
-  std::set<const void*> rooms;
-  for (const KeptBytes& one : all) rooms.insert(one.data());
-  EXPECT_EQ(4 * kKept, rooms.size());
-  all.clear();
-  std::set<void*> back;
-  for (std::size_t i = 0; i < kKept; ++i) back.insert(take_kept_room(kSize));
-  EXPECT_EQ(kKept, back.size()) << "each once";
-  for (void* const room : back) give_kept_room(room, kSize);
+// So that a program that fell behind once does not keep for ever what it had then; and of one size there may be all, whatever is kept of others.
+TEST(KeptBytes, NoMoreThanTwoMebibytesAreKeptOfASize) {
+  for (const std::size_t size : {32768UL, 65536UL, 131072UL, 262144UL}) {
+    const auto before = take_all(size);
+    const std::uint64_t others = kept_room().value;
+    const std::size_t kept = 2097152 / size;
+    std::vector<KeptBytes> all;
+    for (std::size_t i = 0; i < 4 * kept; ++i) all.push_back(keep_bytes(random_bytes(size, 1)));
+    std::set<const void*> rooms;
+    for (const KeptBytes& one : all) rooms.insert(one.data());
+    EXPECT_EQ(4 * kept, rooms.size());
+    all.clear();
+    EXPECT_EQ(others + 2097152, kept_room().value) << size;
+    std::set<void*> back;
+    for (std::size_t i = 0; i < kept; ++i) back.insert(take_kept_room(size));
+    EXPECT_EQ(kept, back.size()) << "each once";
+    EXPECT_EQ(others, kept_room().value);
+    for (void* const room : back) give_kept_room(room, size);
+    give_all(before, size);
+    EXPECT_EQ(others + 2097152, kept_room().value) << size;
+  }
 }
 
 TEST(KeptBytes, AnyThreadTakesAndGivesThemBack) {
@@ -65,13 +95,14 @@ TEST(KeptBytes, AnyThreadTakesAndGivesThemBack) {
   for (unsigned thread = 0; thread < 4; ++thread)
     threads.emplace_back([thread] {
       std::mt19937 random{thread};
-      std::vector<KeptBytes> held;
-      for (int i = 0; i < 400; ++i) {
-        const std::size_t size = 30000 + random() % 110000;
-        const std::vector<std::byte> bytes(size, static_cast<std::byte>(i));
-        held.push_back(keep_bytes(bytes));
+      std::vector<std::pair<std::vector<std::byte>, KeptBytes>> held;
+      for (unsigned i = 0; i < 200; ++i) {
+        auto bytes = random_bytes(30000 + random() % 110000, 1000 * thread + i);
+        KeptBytes kept = keep_bytes(bytes);
+        held.emplace_back(std::move(bytes), std::move(kept));
         if (held.size() < 8) continue;
-        for (const KeptBytes& kept : held) EXPECT_EQ(kept.front(), kept.back());
+        for (const auto& [wanted, found] : held)
+          EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), found.begin(), found.end()));
         held.erase(held.begin(), held.begin() + 4);
       }
     });

@@ -35,8 +35,8 @@ TEST(LooksOfStarts, AreDueWithEverySixteenthAnnouncement) {
     due += looks.due() ? 1 : 0;
   }
   // Others may have been due meanwhile, behind each of which it is counted anew.
-  EXPECT_GE(due, 3);
-  EXPECT_LE(due, 64 / 4) << "and not with each";
+  EXPECT_GE(due, 4);
+  EXPECT_LE(due, 32) << "and not with each";
 }
 
 }  // namespace

@@ -292,7 +292,7 @@ constexpr std::uint64_t kInTurns = 1048576;
 constexpr std::uint64_t kFill = kInTurns / 4;
 
 // And those of long messages, also of one by itself, as far as one thread copies as many.
-TEST(Pipelined, SlotsOfLongMessagesBetweenHostsHaveFourTimesTheBytes) {
+TEST(Pipelined, SlotsOfLongMessagesBetweenHostsHaveTwiceTheBytesOrFourTimes) {
   RingShape shape;
   shape.slot_bytes = kFill;
   shape.slots = 2;
@@ -301,10 +301,30 @@ TEST(Pipelined, SlotsOfLongMessagesBetweenHostsHaveFourTimesTheBytes) {
     pair.prepare_and_send(bytes, fill, false, false);
     return sizes_of_slots(pair);
   };
-  EXPECT_EQ(sizes_of(kInTurns, 65536), (Sizes{{4, 262144}}));
+  EXPECT_EQ(sizes_of(kInTurns, 65536), (Sizes{{8, 131072}}));
   EXPECT_EQ(sizes_of(kInTurns - 1, 65536), (Sizes{{15, 65536}, {1, 65535}}));
-  EXPECT_EQ(sizes_of(kInTurns, 131072), (Sizes{{4, 262144}}));
+  EXPECT_EQ(sizes_of(kInTurns, 131072), (Sizes{{4, 262144}})) << "twice as many";
   EXPECT_EQ(sizes_of(kInTurns, 262144), (Sizes{{4, 262144}}));
+  EXPECT_EQ(sizes_of(2 * kInTurns - 1, 65536), (Sizes{{15, 131072}, {1, 131071}}));
+  EXPECT_EQ(sizes_of(2 * kInTurns, 65536), (Sizes{{8, 262144}})) << "eight of four times as many";
+}
+
+TEST(Pipelined, SlotsOfAWindowOfLongerMessagesHaveFourTimesTheBytes) {
+  RingShape shape;
+  shape.slot_bytes = 16384;
+  RingPair pair{18, shape};
+  const auto sizes_of = [&](std::vector<std::uint64_t> messages) {
+    for (const std::uint64_t bytes : messages) pair.prepare_and_send(bytes, 4096, false, false);
+    return sizes_of_slots(pair);
+  };
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(sizes_of({16384}), (Sizes{{4, 4096}}));
+  EXPECT_EQ(sizes_of(std::vector<std::uint64_t>(8, 16384)), (Sizes{{16, 8192}}));
+  EXPECT_EQ(sizes_of(std::vector<std::uint64_t>(8, 32768)), (Sizes{{16, 16384}}));
+  EXPECT_EQ(sizes_of(std::vector<std::uint64_t>(8, 49152)), (Sizes{{24, 16384}}));
+  // With one of two slots among them all have twice the bytes until that is over, so that none waits for another shape.
+  std::vector<std::uint64_t> mixed(8, 32768);
+  mixed.back() = 16384;
+  EXPECT_EQ(sizes_of(mixed), (Sizes{{30, 8192}}));
 }
 
 TEST(Pipelined, MessagesOutOfTheSameBytesTakeTurns) {

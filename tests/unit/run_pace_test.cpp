@@ -139,9 +139,17 @@ TEST(RunPace, the_first_way_stays_where_the_other_one_is_little_quicker) {
   RunPace<Way> pace = strings_first();
   EXPECT_EQ(Way::string, pace.way());
   EXPECT_GT(send(
-                pace, [](Way way, int, int) { return plain(way, 1000, 1200); }, 20000)
+                pace, [](Way way, int, int) { return plain(way, 1000, 1250); }, 20000)
                 .by_string,
             9800);
+}
+
+TEST(RunPace, the_first_way_is_left_from_its_lead_on) {
+  RunPace<Way> pace = strings_first();
+  EXPECT_LT(send(
+                pace, [](Way way, int, int) { return plain(way, 1000, 1400); }, 40000)
+                .by_string,
+            2000);
 }
 
 TEST(RunPace, the_first_way_is_left_where_the_other_one_is_much_quicker) {
