@@ -34,8 +34,8 @@ class RunPace {
   static constexpr std::uint32_t kFirstPause = 4;
   static constexpr std::uint32_t kLongest = 32;
   static constexpr double kQuicker = 0.97;  // than the way that is gone, to be gone in its place
-  static constexpr double kTurned =
-      1.25;  // times as slow as the other one was: that is gone at once, unless patience is due; or as another run: what is known is that of the last one
+  // Times as slow as the other one was: that is gone at once, unless there is patience; or as runs of the same way were: what is known is the last one.
+  static constexpr double kTurned = 1.25;
   static constexpr double kHopeless = 1.5;      // times as slow, after two looks: a trial is over
   static constexpr double kSurelyWorse = 1.15;  // times as slow, after kEarly looks that count: the same
   static constexpr std::uint32_t kEarly = 3;

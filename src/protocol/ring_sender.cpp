@@ -75,8 +75,9 @@ Filling RingSender::filling_of(const Message& message) const {
 // Windows of 256 and 512 KiB 66 and 65 GB/s by 64 KiB, 68 and 69 by 128 (means of four runs), of 1, 2 and 4 MiB 56, 52 and 51, and 58, 54 and 54; one of 1 MiB
 // by itself takes 21.3 and 21.4 us. But one of 256 KiB takes 5.4 and 5.7, since nobody empties a slot before it is full (AMD EPYC, Zen 5, a line in 0.06 us,
 // 2026-11-29). In pieces of 256 KiB windows of 512 KiB take 7.2 us and of 1, 2 and 4 MiB 16.3, 33.4 and 66.5, where pieces of 128 KiB take 7.5 and 16.6, 34.8 and
-// 70.3 (medians of four and of seven runs, 2026-11-30): half as often what either end does for a piece, some 0.07 us at the reader. Not where shorter messages are among those of a window: a piece of another size
-// waits until those before it are released; and of a message by itself from 2 MiB on. Not beyond what the ring goes round otherwise, which is a job's memory.
+// 70.3 (medians of four and of seven runs, 2026-11-30): half as often what either end does for a piece, some 0.07 us at the reader. Not where shorter messages are
+// among those of a window, since a piece of another size waits until those before it are released; and of a message by itself from 2 MiB on. Neither beyond what
+// the ring goes round otherwise, which is a job's memory.
 Bytes RingSender::most_in_slot(const Message& message) const {
   const bool is_long = ahead_ || message.piece.size >= kLeastInTurns;
   if (!is_long || !message.hosts || message.laid != nullptr) return message.slot_bytes;

@@ -13,11 +13,12 @@
 namespace ist {
 
 // A brief one ends with the first operation that moved. A whole one of a rank that is starting a window of long messages would copy all of its peer's before the
-// peer hears of the rest: they would copy in turn, and windows both ways at once take twice as long.
+// peer hears of the rest: they would copy in turn, and windows both ways at once take twice as long. Of rings it moves few slots.
 enum class Reach { whole, brief };
 
-// Due with every sixteenth message that was announced since one was due: the first bytes of a window move while the rest of it is announced. And with every eighth call where the last look is 20 us back, and with every call a tick of the coarse clock (1 to 10 ms) behind it. An exact clock with every call
-// holds up the copies of a window: 32 KiB both ways at once took a tenth longer.
+// Due with every sixteenth message that was announced since one was due: the first bytes of a window move while the rest of it is announced. And with every eighth
+// call where the last look is 20 us back, and with every call a tick of the coarse clock (1 to 10 ms) behind it. An exact clock with every call holds up the copies
+// of a window: 32 KiB both ways at once took a tenth longer.
 class LooksOfStarts {
  public:
   void announced() { ++announced_; }

@@ -98,18 +98,18 @@ class RingPair {
 
   // One end moves; true if anything did.
   bool step() { return random_() % 2 == 0 ? step_sender() : step_receiver(); }
-  bool step_sender() {
+  bool step_sender(int most = kMostPerStep) {
     std::vector<Finished> ended;
-    const bool moved = sender_.step(ended);
+    const bool moved = sender_.step(ended, most);
     note_sent(ended);
     // Between hosts as many as a ring has headers are full and not shown: held back, or behind a copy of a device's.
     EXPECT_LE(writer_.pending(), SlotRingLayout::kHeaders);
     EXPECT_LE(sending_.device->running(), shape_.in_flight);
     return moved;
   }
-  bool step_receiver() {
+  bool step_receiver(int most = kMostPerStep) {
     std::vector<Finished> ended;
-    const bool moved = receiver_.step(ended);
+    const bool moved = receiver_.step(ended, most);
     note_received(ended);
     EXPECT_LE(reader_.pending(), shape_.in_flight);
     EXPECT_LE(receiving_.device->running(), shape_.in_flight);

@@ -135,21 +135,16 @@ constexpr int kRun = 32;
 constexpr std::uint32_t kPatience = 8;
 RunPace<Way> strings_first() { return RunPace<Way>{Way::string, 1.3, kPatience}; }
 
-TEST(RunPace, the_first_way_stays_where_the_other_one_is_little_quicker) {
-  RunPace<Way> pace = strings_first();
-  EXPECT_EQ(Way::string, pace.way());
-  EXPECT_GT(send(
-                pace, [](Way way, int, int) { return plain(way, 1000, 1250); }, 20000)
-                .by_string,
-            9800);
-}
-
-TEST(RunPace, the_first_way_is_left_from_its_lead_on) {
-  RunPace<Way> pace = strings_first();
-  EXPECT_LT(send(
-                pace, [](Way way, int, int) { return plain(way, 1000, 1400); }, 40000)
-                .by_string,
-            2000);
+TEST(RunPace, the_first_way_is_gone_up_to_its_lead_and_left_beyond) {
+  EXPECT_EQ(Way::string, strings_first().way());
+  const auto by_string = [](double slower) {
+    RunPace<Way> pace = strings_first();
+    return send(
+               pace, [&](Way way, int, int) { return plain(way, 1000, 1000 * slower); }, 40000)
+        .by_string;
+  };
+  EXPECT_GT(by_string(1.25), 19600);
+  EXPECT_LT(by_string(1.4), 2000);
 }
 
 TEST(RunPace, the_first_way_is_left_where_the_other_one_is_much_quicker) {
