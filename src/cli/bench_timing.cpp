@@ -58,8 +58,8 @@ Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetit
   const std::uint64_t fewest =
       std::clamp(within(options.quick ? kLongestQuickFewest : kLongestFewest), kLeastBatches, kFewestBatches);
   if (options.iterations == 0) wanted = std::min(wanted, std::max(affordable, fewest));
-  const std::uint64_t batches = alone ? wanted : std::min(wanted, kBatches);
-  return {batches, wanted / batches};
+  const std::uint64_t per_batch = alone ? 1 : std::max<std::uint64_t>(wanted / kBatches, 1);
+  return {(wanted + per_batch - 1) / per_batch, per_batch};
 }
 
 int window_of(std::uint64_t bytes) {

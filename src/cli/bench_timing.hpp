@@ -45,7 +45,8 @@ struct Plan {
 };
 // Repetitions by the method for a size, or as many as were asked for.
 std::uint64_t wanted_iterations(const BenchOptions& options, std::uint64_t bytes);
-// Fewer if one takes so long that a row would take seconds. `alone`: one is long enough to be a batch.
+// No fewer than wanted, from a hundred on in 100 to 199 batches of as many each; fewer if one takes so long that a row would take seconds.
+// `alone`: one is long enough to be a batch.
 // A row takes 3 s at most (--quick: 0.15 s), or as long as ten batches, but those no longer than 10 s (1.5 s), or as long as three.
 Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetition_us, bool alone);
 

@@ -262,6 +262,19 @@ TEST(BenchTiming, ARowHasNoMoreBatchesThanItsTimeAllows) {
   EXPECT_EQ(batches(60e6), 20U);
 }
 
+TEST(BenchTiming, NoFewerRepetitionsAreMadeThanWereAskedFor) {
+  BenchOptions options;
+  for (const std::uint64_t asked : {1, 3, 99, 100, 101, 132, 199, 200, 201, 1000, 1999, 10000}) {
+    options.iterations = asked;
+    for (const bool alone : {false, true}) {
+      const Plan plan = make_plan(options, wanted_iterations(options, 132096), 10, alone);
+      EXPECT_GE(plan.iterations(), asked) << alone;
+      EXPECT_LT(plan.iterations(), asked + plan.per_batch) << alone;
+      EXPECT_LE(plan.per_batch, std::max<std::uint64_t>(alone ? 1 : asked / 100, 1)) << asked;
+    }
+  }
+}
+
 TEST(BenchRoom, BuffersAndWhatBytesAreComparedWithAreCounted) {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
   BenchOptions options;
