@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/lap_pace.hpp"
+#include "base/recent_places.hpp"
 #include "memory/fold.hpp"
 #include "memory/host/handing_copy.hpp"
 #include "memory/kinds.hpp"
@@ -65,6 +66,7 @@ class RingSender {
     bool timed = false;                              // are the copies of hosts to say how long they took?
     RingWay way = RingWay::loops;                    // of hosts
     Offset next = {};                                // first byte not yet started
+    bool again = false;                              // out of a place that was sent from lately; add() finds out
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds),
@@ -129,6 +131,7 @@ class RingSender {
   Status no_memory_{IST_ERR_MEMORY,
                     "the host's memory ran out when a slot of a ring was to be copied"};  // made while there is some
   HandingCopy handing_;
+  RecentPlaces sources_;
 };
 
 class RingReceiver {

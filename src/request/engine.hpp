@@ -185,14 +185,14 @@ class Engine {
   // engine_awaited.cpp
   void look_in_slots(std::int32_t source);
   bool take_plain(PeerState& from, PairSlotReader& slots);
+  int take_plain_behind(Path& path, Rank source);  // how many more arrivals that is worth
   // The slots of that rank, if nothing else has to be looked at; asked for once too often, null, so that others get their turn.
   PairSlotReader* slots_alone(const PeerState& from);
-  bool take_from_slot(PeerState& from, PairSlotReader& slots);
+  bool take_from_slot(PeerState&from, PairSlotReader&slots), take_shown_from_slot(PeerState&from, PairSlotReader&slots);
   bool take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
   bool receive_in_pieces(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
   bool receive_begun(AwaitedReceive& receive);
   bool must_let_go() const { return lock_.contended() || parts_.board.changes() != 0; }  // by a thread, or a rank's end
-  bool take_shown_from_slot(PeerState& from, PairSlotReader& slots);
   bool look_once(const Operation& operation);
   PlainReceive* look_for_plain(OperationId id);
   // Has end() nothing to do for that receive but to say that it is over?

@@ -27,6 +27,7 @@ struct RingShape {
   std::uint64_t in_flight = 3;
   int latest = 12;  // how many moments a copy may take
   bool strings_first = false;
+  bool one_source = false;  // messages of hosts are all sent out of the same place
 };
 
 class RingPair {
@@ -65,7 +66,9 @@ class RingPair {
     for (auto& byte : message.out) byte = static_cast<std::byte>(random_());
     message.in.assign(bytes + 2, kPoison);
     message.fill = fill;
+    if (shape_.one_source && !from_device) std::copy_n(source_of(bytes), bytes, message.out.begin());
     message.from = from_device ? late_piece(message.out.data(), Bytes{bytes}) : host_piece(message.out.data(), Bytes{bytes});
+    if (shape_.one_source && !from_device) message.from = host_piece(source_.data(), Bytes{bytes});
     const std::byte* target = message.in.data() + 1;
     message.to = to_device ? late_piece(target, Bytes{bytes}) : host_piece(target, Bytes{bytes});
     receiver_.expect(receiver_op(messages_.size() - 1), message.to, false);
@@ -85,6 +88,10 @@ class RingPair {
   void share(std::size_t number, std::size_t other) {
     messages_[number].from = messages_[other].from;
     messages_[number].out = messages_[other].out;
+  }
+  // Out of bytes of its own, where messages have one source.
+  void own(std::size_t number) {
+    messages_[number].from = host_piece(messages_[number].out.data(), messages_[number].from.size);
   }
   void send(std::size_t number) {
     const Message& message = messages_[number];
@@ -179,6 +186,14 @@ class RingPair {
  private:
   static constexpr std::byte kPoison{0xa5};
 
+  // Stays where it is.
+  const std::byte* source_of(std::uint64_t bytes) {
+    constexpr std::uint64_t kLongest = 2097152;
+    EXPECT_LE(bytes, kLongest);
+    if (source_.empty()) source_.resize(kLongest);
+    while (filled_ < bytes) source_[filled_++] = static_cast<std::byte>(random_());
+    return source_.data();
+  }
   std::byte* ring_memory() {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
     return memory_.data() + (4096 - address % 4096) % 4096;
@@ -213,6 +228,8 @@ class RingPair {
   RingSender sender_;
   RingReceiver receiver_;
   std::deque<Message> messages_;  // addresses stay
+  std::vector<std::byte> source_;
+  std::uint64_t filled_ = 0;
 };
 
 }  // namespace ist::test

@@ -121,11 +121,12 @@ bool prefers_strings() {
 
 void TakingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
-  if (forced_.value_or(pace_.way()) == Way::string)
+  RunPace<Way>& pace = places_.use(to, Bytes{size}) ? again_ : elsewhere_;
+  if (forced_.value_or(pace.way()) == Way::string)
     copy_by_string(to, from, size);
   else
     copy_across(to, from, size);
-  pace_.did(size, ticks);
+  pace.did(size, ticks);
 #else
   std::memcpy(to, from, size);
 #endif

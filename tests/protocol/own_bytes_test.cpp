@@ -1,0 +1,37 @@
+// Windows whose messages have bytes of their own, and windows out of the same ones.
+#include <gtest/gtest.h>
+
+#include "ring_pair.hpp"
+
+namespace ist::test {
+namespace {
+
+TEST(OwnBytes, AWindowOfBytesThatWereNotSentBeforeDoesNotRunAhead) {
+  RingShape shape;
+  shape.slot_bytes = 16384;
+  shape.one_source = true;
+  RingPair pair{11, shape};
+  for (int i = 0; i < 40; ++i) pair.prepare_and_send(16384, 4096, false, false);
+  pair.run();
+  const auto sent_ahead = [&](int others) {
+    const std::size_t first = pair.size();
+    for (int i = 0; i < 16; ++i) {
+      const std::size_t number = pair.prepare(16384, 4096, false, false);
+      if (i < others) pair.own(number);
+      pair.send(number);
+    }
+    while (pair.step_sender()) continue;
+    int sent = 0;
+    for (std::size_t i = first; i < pair.size(); ++i) sent += pair[i].sent ? 1 : 0;
+    pair.run();
+    for (std::size_t i = first; i < pair.size(); ++i) pair.expect_whole(i);
+    return sent;
+  };
+  EXPECT_EQ(4, sent_ahead(0));
+  EXPECT_EQ(1, sent_ahead(16));
+  EXPECT_EQ(1, sent_ahead(1)) << "one of them is enough";
+  EXPECT_EQ(4, sent_ahead(0)) << "where the place was used last the others do not matter";
+}
+
+}  // namespace
+}  // namespace ist::test
