@@ -1,4 +1,4 @@
-// Which places in memory were used last, as far as what lies there may still be in a processor's own cache.
+// Which places in memory were used last, with no more than a cache holds used elsewhere since.
 //
 // Who calls this : protocol/ring_sender.cpp, of what is sent; memory/host/handing_copy.cpp, of what is received.
 // Threads        : its owner's.
@@ -20,7 +20,8 @@ class RecentPlaces {
   static constexpr Bytes kKept = mebibytes(1);
   static constexpr std::size_t kMost = 8;
 
-  // So many bytes from there on are used now. Were they before, and since then no more than kKept elsewhere?
+  // So many bytes from there on are used now. Was that place before, for any number of bytes, and no more than kKept elsewhere since? Of each
+  // other place its last use counts.
   bool use(const std::byte* first, Bytes size) {
     Bytes since;
     std::size_t at = 0;

@@ -123,6 +123,8 @@ class Path {
   // The next envelope in arrival order; envelopes of one peer may overtake each other between slots and cells
   // (match/ restores the order by sequence).
   virtual std::optional<Arrival> next() = 0;
+  // Others' arrivals come before the next one of the source that next() has shown last, from which more was taken.
+  virtual void pass_turn() {}
   virtual void release(const Arrival& arrival) = 0;
   // The last arrival could not be taken, and is what next() gives again.
   virtual void put_back(const Arrival& arrival) = 0;

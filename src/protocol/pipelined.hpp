@@ -75,7 +75,7 @@ class RingSender {
         flights_(std::max(most_in_flight, SlotRingLayout::kHeaders)) {}
   // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
   // room, unless that is slow, and at first shown in bursts (running_ahead.hpp, holding_off.hpp); kLongestWindow of them are one. Messages by themselves are not: what they are written
-  // to is to be in the nearest cache of both sides.
+  // to is to be in the nearest cache of both sides. Nor is a window with one below kLeastInTurns out of a place that was not sent from lately.
   // Messages go in the order in which they are added. Those between hosts of kLeastInTurns bytes and more that are sent out of the same ones, one behind
   // the other, take turns, a slot each: each part of these bytes is read once from far away, and by the others out of the writer's nearest caches.
   void add(Message message);

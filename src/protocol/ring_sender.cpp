@@ -8,11 +8,11 @@
 
 namespace ist {
 
-// Whose copies fill() makes, and times; and of which a window of the fewest messages has room in the ring's part. Longer ones gain nothing, since that
+// Whose copies fill() makes, and judges; and of which a window of the fewest messages has room in the ring's part. Longer ones gain nothing, since that
 // is a small part of a window of theirs: 4 MiB ahead, of 1 MiB 56 GB/s in place of 59, of 2 and 4 MiB the same (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
 // Nor do messages below kLeastInTurns that have bytes of their own, which the ring, where it goes round all of its memory, has to share the caches with. Windows of
-// 64, just written, of 256 and 512 KiB 20.5 and 41 us a message, near 11 and 35, of 1 MiB 81 and 84; out of four places or fewer by turns far is as quick or
-// quicker (same kind of machine, medians of five runs, 2026-11-30).
+// 64, just written, of 256 and 512 KiB 20.5 and 41 us a message, near 11 and 35, of 1 MiB 81 and 84; out of one place or two far is
+// quicker, out of four as quick (same kind of machine, medians of five runs, 2026-11-30).
 bool RingSender::runs_ahead(const Message& message) {
   return message.hosts && message.laid == nullptr && (message.again || message.piece.size >= kLeastInTurns) &&
          message.slot_bytes.value <= kMostOfOneThread && message.piece.size.value <= kMostLap / kWindow;
@@ -153,7 +153,8 @@ bool RingSender::start_copies() {
 
 // How long it took, where that is wanted; never 0 then.
 std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piece& from) {
-  const bool timed = message.timed || running_ahead_.is_timed(message.way, ahead_);
+  const bool judged = runs_ahead(message) && running_ahead_.is_timed(message.way, ahead_);
+  const bool timed = message.timed || judged;
   const auto begun = timed ? Clock::now() : Clock::time_point{};
   if (message.way == RingWay::strings)
     copy_by_string(to, from.address(), from.size.value);

@@ -265,7 +265,7 @@ bool Engine::take_arrivals(bool all) {
       on_arrival(*path, *arrival);
       moved = true;
       const bool enough = !all && awaited_ != nullptr && awaited_->received;  // the rest can wait, its caller need not
-      if (awaited_ == nullptr && !streams_busy_ && !arrival->in_cell) i += take_plain_behind(*path, arrival->source);
+      if (!all && awaited_ == nullptr && !streams_busy_ && !arrival->in_cell) i += take_plain_behind(*path, arrival->source);
       if (!enough && i < (streams_busy_ && !all ? kMostBesideRings : kMostAtOnce) - 1) continue;
       more_arrivals_ = !enough;  // some may be left, so that rings move little
       path->arrival_within(0);   // it stays shown no longer

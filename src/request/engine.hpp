@@ -388,7 +388,7 @@ class Engine {
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
   LooksOfStarts looks_of_starts_;      // move_on_others()
   unsigned fruitless_ = 0;             // progress()
-  int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
+  int brief_in_a_row_ = 0;             // slots_alone(), take_plain(): of one rank's slots alone
   Heard heard_;
   std::unique_ptr<class Mail> mail_;  // where a worker was asked for
   std::unique_ptr<TypeCheck> types_;

@@ -90,7 +90,7 @@ class HeldRing : public testing::Test {
     RingShape made;
     made.slots = 8;
     made.slot_bytes = 65536;
-    made.one_source = true;
+    made.few_sources = true;
     return made;
   }
   // Eight slots each, or thirty-two in a window that does not run ahead.

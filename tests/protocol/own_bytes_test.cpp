@@ -9,7 +9,7 @@ namespace {
 TEST(OwnBytes, AWindowOfBytesThatWereNotSentBeforeDoesNotRunAhead) {
   RingShape shape;
   shape.slot_bytes = 16384;
-  shape.one_source = true;
+  shape.few_sources = true;
   RingPair pair{11, shape};
   for (int i = 0; i < 40; ++i) pair.prepare_and_send(16384, 4096, false, false);
   pair.run();

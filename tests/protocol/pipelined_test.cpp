@@ -206,7 +206,7 @@ TEST(Pipelined, StringsGoRoundFewLines) {
 TEST(Pipelined, AWindowBetweenHostsRunsAheadOfItsReceiver) {
   RingShape shape;
   shape.slot_bytes = 16384;
-  shape.one_source = true;
+  shape.few_sources = true;
   RingPair pair{11, shape};
   // How many messages of four pieces were sent before any of them was received.
   const auto sent_ahead = [&](int messages, bool to_device) {
@@ -242,7 +242,7 @@ Sizes sizes_of_slots(RingPair& pair) {
 TEST(Pipelined, SlotsOfAWindowThatRunsAheadHaveTwiceTheBytes) {
   RingShape shape;
   shape.slot_bytes = 16384;
-  shape.one_source = true;
+  shape.few_sources = true;
   RingPair pair{14, shape};
   const auto sizes_of = [&](int messages) {
     for (int i = 0; i < messages; ++i) pair.prepare_and_send(16384, 4096, false, false);
@@ -314,7 +314,7 @@ TEST(Pipelined, SlotsOfLongMessagesBetweenHostsHaveTwiceTheBytesOrFourTimes) {
 TEST(Pipelined, SlotsOfAWindowOfLongerMessagesHaveFourTimesTheBytes) {
   RingShape shape;
   shape.slot_bytes = 16384;
-  shape.one_source = true;
+  shape.few_sources = true;
   RingPair pair{18, shape};
   const auto sizes_of = [&](std::vector<std::uint64_t> messages) {
     for (const std::uint64_t bytes : messages) pair.prepare_and_send(bytes, 4096, false, false);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -27,7 +28,7 @@ struct RingShape {
   std::uint64_t in_flight = 3;
   int latest = 12;  // how many moments a copy may take
   bool strings_first = false;
-  bool one_source = false;  // messages of hosts are all sent out of the same place
+  bool few_sources = false;  // messages of hosts are sent out of four places by turns
 };
 
 class RingPair {
@@ -66,9 +67,12 @@ class RingPair {
     for (auto& byte : message.out) byte = static_cast<std::byte>(random_());
     message.in.assign(bytes + 2, kPoison);
     message.fill = fill;
-    if (shape_.one_source && !from_device) std::copy_n(source_of(bytes), bytes, message.out.begin());
     message.from = from_device ? late_piece(message.out.data(), Bytes{bytes}) : host_piece(message.out.data(), Bytes{bytes});
-    if (shape_.one_source && !from_device) message.from = host_piece(source_.data(), Bytes{bytes});
+    if (shape_.few_sources && !from_device) {
+      const std::byte* const source = next_source(bytes);
+      std::copy_n(source, bytes, message.out.begin());
+      message.from = host_piece(source, Bytes{bytes});
+    }
     const std::byte* target = message.in.data() + 1;
     message.to = to_device ? late_piece(target, Bytes{bytes}) : host_piece(target, Bytes{bytes});
     receiver_.expect(receiver_op(messages_.size() - 1), message.to, false);
@@ -89,9 +93,11 @@ class RingPair {
     messages_[number].from = messages_[other].from;
     messages_[number].out = messages_[other].out;
   }
-  // Out of bytes of its own, where messages have one source.
+  // Out of a place of its own, with bytes of its own, where messages have few sources.
   void own(std::size_t number) {
-    messages_[number].from = host_piece(messages_[number].out.data(), messages_[number].from.size);
+    Message& message = messages_[number];
+    for (std::byte& byte : message.out) byte = static_cast<std::byte>(random_());
+    message.from = host_piece(message.out.data(), message.from.size);
   }
   void send(std::size_t number) {
     const Message& message = messages_[number];
@@ -186,13 +192,16 @@ class RingPair {
  private:
   static constexpr std::byte kPoison{0xa5};
 
-  // Stays where it is.
-  const std::byte* source_of(std::uint64_t bytes) {
-    constexpr std::uint64_t kLongest = 2097152;
+  // Each stays where it is, with the bytes that it has.
+  const std::byte* next_source(std::uint64_t bytes) {
+    constexpr std::uint64_t kLongest = 65536;
     EXPECT_LE(bytes, kLongest);
-    if (source_.empty()) source_.resize(kLongest);
-    while (filled_ < bytes) source_[filled_++] = static_cast<std::byte>(random_());
-    return source_.data();
+    std::vector<std::byte>& source = sources_[used_++ % sources_.size()];
+    if (source.empty()) {
+      source.resize(kLongest);
+      for (std::byte& byte : source) byte = static_cast<std::byte>(random_());
+    }
+    return source.data();
   }
   std::byte* ring_memory() {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
@@ -228,8 +237,8 @@ class RingPair {
   RingSender sender_;
   RingReceiver receiver_;
   std::deque<Message> messages_;  // addresses stay
-  std::vector<std::byte> source_;
-  std::uint64_t filled_ = 0;
+  std::array<std::vector<std::byte>, 4> sources_;
+  std::size_t used_ = 0;
 };
 
 }  // namespace ist::test

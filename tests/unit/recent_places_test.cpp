@@ -27,7 +27,7 @@ TEST(RecentPlaces, APlaceIsRecentOnceItWasUsed) {
   EXPECT_TRUE(memory.use(1, kSixth));
   EXPECT_FALSE(memory.use(2, kSixth));
   EXPECT_TRUE(memory.use(1, kSixth));
-  EXPECT_TRUE(memory.use(2, kSixth)) << "of any number of bytes";
+  EXPECT_TRUE(memory.use(2, Bytes{1})) << "of any number of bytes";
 }
 
 TEST(RecentPlaces, NotWhereMoreThanACacheWasUsedElsewhereSince) {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <emmintrin.h>
@@ -121,7 +123,9 @@ bool prefers_strings() {
 
 void TakingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
-  RunPace<Way>& pace = places_.use(to, Bytes{size}) ? again_ : elsewhere_;
+  const bool again = places_.use(to, Bytes{size});
+  RunPace<Way>& pace = again ? again_ : elsewhere_;
+  if (std::exchange(was_again_, again) != again) pace.interrupted();
   if (forced_.value_or(pace.way()) == Way::string)
     copy_by_string(to, from, size);
   else

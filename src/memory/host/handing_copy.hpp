@@ -69,7 +69,7 @@ void copy_by_string(std::byte* to, const std::byte* from, std::size_t size);
 // alone by strings, GB/s: 73 to 78, 61 and 60 with a line in 0.06 us, and 31, 8 and 32 with one in 0.28 (AMD EPYC, Zen 5, 2 processors); 14, 13.5 and 14 up to
 // 128 KiB, 16, 12 and 16 of more (Intel Xeon of the fourth generation, 16 processors). But a reader by strings that is close behind its writer may have 18 on
 // that EPYC where loops have 60, mostly in the first 0.3 s of two processes: that ends by itself, sooner if nothing else is tried meanwhile. So they are left where
-// they have been slow by a multiple for kStringsPatience runs (RunPace). Compared as equals, run by run, loops stayed in one program of three (2026-11-30).
+// they have been slow by a multiple for kStringsPatience runs (RunPace), and out of slots gone so into places that were used lately (TakingCopy). Compared as equals, run by run, loops stayed in one program of three (2026-11-30).
 bool prefers_strings();
 constexpr double kStringsLead = 1.3;
 constexpr std::uint32_t kStringsPatience = 64;
@@ -100,6 +100,7 @@ class TakingCopy {
   RunPace<Way> again_ = prefers_strings() ? RunPace<Way>{Way::string, kStringsLead, kStringsPatience} : RunPace<Way>{};
   RunPace<Way> elsewhere_;
   RecentPlaces places_;
+  bool was_again_ = false;  // the last one
 };
 
 class HandingCopy {

@@ -117,11 +117,15 @@ std::optional<Arrival> ShmPath::next() {
   for (std::size_t looked = 0; looked <= queue; ++looked) {
     auto arrival = turn_ == queue ? take_cell() : take_slot(turn_);
     if (arrival && ++in_a_row_ < kInARow) return arrival;
-    turn_ = turn_ == queue ? 0 : turn_ + 1;
-    in_a_row_ = 0;
+    ShmPath::pass_turn();
     if (arrival) return arrival;
   }
   return std::nullopt;
+}
+
+void ShmPath::pass_turn() {
+  turn_ = turn_ == sources_.size() ? 0 : turn_ + 1;
+  in_a_row_ = 0;
 }
 
 std::optional<Arrival> ShmPath::take_slot(std::size_t source) {

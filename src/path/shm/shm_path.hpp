@@ -38,6 +38,7 @@ class ShmPath final : public Path {
   // more than kInARow messages of each other. With nothing new it costs one load per peer and one for the
   // queue, all of lines that stay in this core's cache until somebody writes them.
   std::optional<Arrival> next() override;
+  void pass_turn() override;
   void release(const Arrival& arrival) override;
   void put_back(const Arrival& arrival) override;
   bool has_gap() const override { return arrivals_.has_gap(); }
