@@ -33,5 +33,26 @@ TEST(OwnBytes, AWindowOfBytesThatWereNotSentBeforeDoesNotRunAhead) {
   EXPECT_EQ(4, sent_ahead(0)) << "where the place was used last the others do not matter";
 }
 
+// Of 1 MiB they do: the ring is a small part of what such a window moves.
+TEST(OwnBytes, AWindowOfMessagesOfOneMiBRunsAheadWhateverItsBytes) {
+  constexpr std::uint64_t kMiB = 1048576;
+  RingShape shape;
+  shape.slot_bytes = kMiB;
+  RingPair pair{23, shape};
+  const auto sent_ahead = [&](int messages, std::uint64_t bytes) {
+    const std::size_t first = pair.size();
+    for (int i = 0; i < messages; ++i) pair.prepare_and_send(bytes, 65536, false, false);
+    while (pair.step_sender()) continue;
+    int sent = 0;
+    for (std::size_t i = first; i < pair.size(); ++i) sent += pair[i].sent ? 1 : 0;
+    pair.run();
+    for (std::size_t i = first; i < pair.size(); ++i) pair.expect_whole(i);
+    return sent;
+  };
+  for (int i = 0; i < 24; ++i) EXPECT_EQ(0, sent_ahead(1, kMiB)) << "by itself";
+  EXPECT_EQ(0, sent_ahead(8, kMiB - 1));
+  EXPECT_LT(0, sent_ahead(8, kMiB));
+}
+
 }  // namespace
 }  // namespace ist::test

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Rank kFrom{0};
 constexpr std::size_t kSize = 5000;
+constexpr std::uint32_t kMost = 42;
 
 // The first message is shown by the path, which never finds those behind it in the slots.
 class PlainBehind : public StagedEngine {
@@ -22,7 +23,7 @@ class PlainBehind : public StagedEngine {
     path_->only_link().slots = &reader_;
     path_->only_link().slot_limit = Bytes{shape_.longest};
     // The short way takes no memory: what it needs is left by those that went another.
-    std::array<Receive, 8> before;
+    std::array<Receive, kMost> before;
     for (Receive& one : before) EXPECT_TRUE(StagedEngine::start(one, kFrom.value).ok());
     for (Receive& one : before) EXPECT_TRUE(engine_->cancel_receive(one.id));
     path_->publish(kFrom, 0, "first");
@@ -32,20 +33,20 @@ class PlainBehind : public StagedEngine {
     OperationId id;
   };
   void start(Plain& plain, std::int32_t tag = kTag) {
-    ASSERT_TRUE(
-        engine_->receive_at_once(plain.buffer.data(), Bytes{kSize}, {kContext, kFrom.value, tag}, nullptr, plain.id));
+    const Bytes room{plain.buffer.size()};
+    ASSERT_TRUE(engine_->receive_at_once(plain.buffer.data(), room, {kContext, kFrom.value, tag}, nullptr, plain.id));
   }
   // The n-th message of that sender, all of whose bytes are n.
-  void write(std::uint32_t number, std::int32_t tag = kTag) {
+  void write(std::uint32_t number, std::int32_t tag = kTag, std::size_t size = kSize) {
     Envelope envelope;
     envelope.sequence = number;
     envelope.context = kContext;
     envelope.tag = tag;
-    envelope.bytes = kSize;
-    const std::vector<std::byte> bytes(kSize, static_cast<std::byte>(number));
+    envelope.bytes = size;
+    const std::vector<std::byte> bytes(size, static_cast<std::byte>(number));
     ASSERT_TRUE(writer_.post(envelope, bytes));
   }
-  // Without a look at the slots.
+  // Where it is not, after a look at the slots.
   bool is_done(const Plain& plain) {
     const PlainReceive* const line = engine_->find_plain(plain.id);
     return line != nullptr && line->stage == PlainReceive::Stage::done;
@@ -71,6 +72,29 @@ TEST_F(PlainBehind, WhatCameBehindAnArrivalIsTakenByOneLook) {
   for (std::uint32_t number = 1; number < plain.size(); ++number) {
     EXPECT_TRUE(is_done(plain[number])) << number;
     expect_bytes_of(plain[number], number);
+  }
+}
+
+// Others would wait for them too long: between two looks at those no more than about as many bytes as a pair has room for.
+TEST_F(PlainBehind, LongOnesCountForMoreThanOneInARow) {
+  constexpr std::size_t kLong = 102400;
+  constexpr std::uint32_t kBehind = 20;
+  std::vector<Plain> plain(kMost);
+  for (Plain& one : plain) {
+    one.buffer.resize(kLong);
+    start(one);
+  }
+  for (std::uint32_t number = 1; number <= kBehind; ++number) write(number, kTag, kLong);
+  engine_->progress();
+  EXPECT_EQ(nullptr, reader_.front());
+  path_->publish(kFrom, kBehind + 1, "second");
+  for (std::uint32_t number = kBehind + 2; number < kMost; ++number) write(number, kTag, kLong);
+  engine_->progress();
+  EXPECT_NE(nullptr, reader_.front());
+  for (std::uint32_t number = 1; number < kMost; ++number) {
+    if (number == kBehind + 1) continue;
+    EXPECT_TRUE(is_done(plain[number]) || is_done(plain[number])) << "by the look after one for others: " << number;
+    EXPECT_EQ(plain[number].buffer, std::vector<std::byte>(kLong, static_cast<std::byte>(number))) << number;
   }
 }
 
