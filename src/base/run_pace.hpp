@@ -43,8 +43,14 @@ class RunPace {
   static constexpr std::uint32_t kOften = 8;  // in a row: then that is what is usual now
 
   Way way() const { return static_cast<Way>(way_); }
-  // Something else was done since: the time until the next look does not count.
-  void interrupted() { last_ = 0; }
+  // Something else was done since: the time until the next look does not count, and a trial is over, or it might never end.
+  void interrupted() {
+    last_ = 0;
+    if (!trying_) return;
+    trying_ = false;
+    since_ = 0;
+    go(best_);
+  }
   // That way, of so many bytes. clock: what time it is, in whatever unit.
   template <class Clock>
   void did(std::size_t bytes, const Clock& clock) {

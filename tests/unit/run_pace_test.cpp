@@ -52,6 +52,22 @@ TEST(RunPace, goes_the_quicker_way_nearly_always) {
             100);
 }
 
+// Of two that take turns, message by message, either goes its best way; a trial that nothing ends would be gone for ever.
+TEST(RunPace, a_trial_ends_where_something_else_is_done) {
+  RunPace<Way> pace;
+  const auto slow_string = [](Way way, int, int) { return plain(way, 1000, 1200); };
+  int sent = 0;
+  for (; pace.way() == Way::lines && sent < 20000; ++sent) send(pace, slow_string, 1);
+  ASSERT_EQ(Way::string, pace.way()) << "nothing was tried";
+  pace.interrupted();
+  EXPECT_EQ(Way::lines, pace.way());
+  for (int i = 0; i < 20000; ++i) {
+    send(pace, slow_string, 1);
+    pace.interrupted();
+    ASSERT_EQ(Way::lines, pace.way()) << i;
+  }
+}
+
 TEST(RunPace, does_not_change_for_less_than_is_seen) {
   RunPace<Way> pace;
   EXPECT_LT(send(
