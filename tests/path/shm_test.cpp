@@ -134,6 +134,21 @@ TEST(ShmPath, SourcesTakeTurns) {
   EXPECT_FALSE(world.path(0).next());
 }
 
+// Who has taken more of that source than next() showed lets the others come first.
+TEST(ShmPath, OthersComeFirstOnceTheTurnIsPassed) {
+  TestWorld world(3);
+  for (std::uint32_t i = 0; i < 3; ++i)
+    for (int from = 1; from < 3; ++from) ASSERT_TRUE(world.link(from, 0).post(numbered(i), {}));
+  std::vector<int> sources;
+  for (int i = 0; i < 6; ++i) {
+    const auto arrival = world.path(0).next();
+    ASSERT_TRUE(arrival);
+    sources.push_back(arrival->source.value);
+    world.path(0).pass_turn();
+  }
+  for (std::size_t i = 1; i < sources.size(); ++i) EXPECT_NE(sources[i - 1], sources[i]) << i;
+}
+
 TEST(ShmPath, RanksMayHaveCellsOfDifferentSizes) {
   Mailbox mailbox;
   Locks locks;

@@ -20,12 +20,7 @@ TEST(OwnBytes, AWindowOfBytesThatWereNotSentBeforeDoesNotRunAhead) {
       if (i < others) pair.own(number);
       pair.send(number);
     }
-    while (pair.step_sender()) continue;
-    int sent = 0;
-    for (std::size_t i = first; i < pair.size(); ++i) sent += pair[i].sent ? 1 : 0;
-    pair.run();
-    for (std::size_t i = first; i < pair.size(); ++i) pair.expect_whole(i);
-    return sent;
+    return pair.sent_ahead(first);
   };
   EXPECT_EQ(4, sent_ahead(0));
   EXPECT_EQ(1, sent_ahead(16));
@@ -42,12 +37,7 @@ TEST(OwnBytes, AWindowOfMessagesOfOneMiBRunsAheadWhateverItsBytes) {
   const auto sent_ahead = [&](int messages, std::uint64_t bytes) {
     const std::size_t first = pair.size();
     for (int i = 0; i < messages; ++i) pair.prepare_and_send(bytes, 65536, false, false);
-    while (pair.step_sender()) continue;
-    int sent = 0;
-    for (std::size_t i = first; i < pair.size(); ++i) sent += pair[i].sent ? 1 : 0;
-    pair.run();
-    for (std::size_t i = first; i < pair.size(); ++i) pair.expect_whole(i);
-    return sent;
+    return pair.sent_ahead(first);
   };
   for (int i = 0; i < 24; ++i) EXPECT_EQ(0, sent_ahead(1, kMiB)) << "by itself";
   EXPECT_EQ(0, sent_ahead(8, kMiB - 1));

@@ -141,6 +141,16 @@ class RingPair {
       EXPECT_TRUE(messages_[i].sent && messages_[i].received) << "message " << i << " was forgotten";
   }
 
+  // Of the messages from that one on, how many are sent before any of them is received; then all are, whole.
+  int sent_ahead(std::size_t first) {
+    while (step_sender()) continue;
+    int sent = 0;
+    for (std::size_t i = first; i < messages_.size(); ++i) sent += messages_[i].sent ? 1 : 0;
+    run();
+    for (std::size_t i = first; i < messages_.size(); ++i) expect_whole(i);
+    return sent;
+  }
+
   // What the slots say that the ring has and gets, which are given back at once, without the receiver.
   std::vector<SlotHeader> take_slots() {
     std::vector<SlotHeader> taken;
