@@ -4,7 +4,7 @@
  * looked at, at any time between start and finish. What must hold: every slot is read once, in order, with its own header and
  * bytes; nobody waits for ever. A slot has places for several short pieces. Each piece begins its slot, or takes its turn in it, as the writer likes; and if
  * it takes its turn, it may be as many numbers ahead of what is released as there are places, behind pieces that take turns alone. The writer may like to be
- * ahead, or not. */
+ * ahead, or not; or to go round the first slots alone, once nothing is outstanding, and back in the same way. */
 #ifndef SLOTS
 #define SLOTS 2
 #endif
@@ -16,6 +16,9 @@
 #define PLACES 2
 #endif
 #define HEADERS (SLOTS * PLACES)
+#ifndef NEAR
+#define NEAR 1 /* of the slots */
+#endif
 
 byte bytes[HEADERS]; /* of each place of each slot */
 byte header[HEADERS];
@@ -26,6 +29,8 @@ byte released;
 /* private to the writer and its device, and to the reader and its device */
 byte started;
 byte since;        /* the first number since which all take turns */
+bit near;          /* does the last one lie near? */
+byte near_since;   /* the first number since which that is so, or is not */
 byte at[MESSAGES]; /* where message i is filled */
 byte finished[MESSAGES]; /* 1: the copy into the slot of message i has finished */
 byte taken;
@@ -48,9 +53,17 @@ active proctype writer_device() {
 /* acquire: the reader's last look at the slot comes before our first write */
 #define MAY_START (started - released < SLOTS)
 #define MAY_START_AHEAD (started - released < HEADERS)
+#define MAY_START_NEAR (started - released < NEAR)
 #else
 #define MAY_START true
 #define MAY_START_AHEAD true
+#define MAY_START_NEAR true
+#endif
+#ifndef NO_GUARD_NEAR
+/* acquire: the same, of all that lie in slots of another round */
+#define IS_NEAR(wanted) (near == wanted -> released >= near_since : released == started)
+#else
+#define IS_NEAR(wanted) true
 #endif
 #ifndef NO_GUARD_ALIKE
 /* acquire: the same, of all that begin their slots */
@@ -58,6 +71,8 @@ active proctype writer_device() {
 #else
 #define ALIKE true
 #endif
+#define NOTE_NEAR(wanted) near_since = (near == wanted -> near_since : started); near = wanted
+#define NEAR_PLACE (started % NEAR * PLACES)
 #define FIRST_PLACE (started % SLOTS * PLACES)
 #define TURN (started % SLOTS * PLACES + started / SLOTS % PLACES)
 #ifndef NO_GUARD_FINISHED
@@ -82,8 +97,9 @@ active proctype writer_device() {
 active proctype writer() {
   byte shown = 0; /* published_ */
   do
-  :: atomic { started < MESSAGES && MAY_START -> at[started] = FIRST_PLACE; started++; since = started }
-  :: atomic { started < MESSAGES && (MAY_START || (ALIKE && MAY_START_AHEAD)) -> at[started] = TURN; started++ }
+  :: atomic { started < MESSAGES && MAY_START && IS_NEAR(0) -> NOTE_NEAR(0); at[started] = FIRST_PLACE; started++; since = started }
+  :: atomic { started < MESSAGES && (MAY_START || (ALIKE && MAY_START_AHEAD)) && IS_NEAR(0) -> NOTE_NEAR(0); at[started] = TURN; started++ }
+  :: atomic { started < MESSAGES && MAY_START_NEAR && IS_NEAR(1) -> NOTE_NEAR(1); at[started] = NEAR_PLACE; started++; since = started }
   :: shown < started && MAY_PUBLISH ->
 #ifdef NO_GUARD_PUBLISH_LAST
      published = shown + 1;

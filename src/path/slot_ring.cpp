@@ -26,8 +26,8 @@ Offset SlotRingLayout::header(std::uint64_t n) const {
   return Offset{sizeof(SlotRingShared) + (n % kHeaders) * kHeaderStride};
 }
 
-Offset SlotRingLayout::slot(std::uint64_t n) const {
-  return Offset{kFirstSlot + (n % slots) * round_to_page(slot_bytes.value)};
+Offset SlotRingLayout::slot(std::uint64_t n, std::uint64_t used) const {
+  return Offset{kFirstSlot + (n % used) * round_to_page(slot_bytes.value)};
 }
 
 Bytes SlotRingLayout::total() const { return Bytes{kFirstSlot + slots * round_to_page(slot_bytes.value)}; }
@@ -43,29 +43,43 @@ SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::fu
 }
 
 // Guard ROOM of models/slot_ring.pml: numbers that are less than `slots` apart are in different slots, wherever there. Guard ALIKE: those further apart, and
-// less than slots and places are, are in different ones of these only if all take the same turns.
+// less than slots and places are, are in different ones of these only if all take the same turns. Guard NEAR: where the slots that are gone round were others,
+// nothing of those is known, and all are to be released.
 std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling) {
-  const std::uint64_t piece = round_to_page(std::max<std::uint64_t>(wanted.value, 1));
-  const std::uint64_t places = filling == Filling::in_place ? 1 : places_for(piece);
-  const std::uint64_t since = piece == piece_ && places == places_ ? alike_since_ : started_;
-  const auto most = [&]() -> std::uint64_t {
-    if (filling != Filling::ahead || released_seen_ < since) return layout_.slots;
-    return std::min(SlotRingLayout::kHeaders, layout_.slots * places);
+  const Round round = this->round(round_to_page(std::max<std::uint64_t>(wanted.value, 1)), filling);
+  const std::uint64_t since = round == round_ ? alike_since_ : started_;
+  const std::uint64_t used_since = round.used == round_.used ? used_since_ : started_;
+  // How many are to be released, as far as it is known now.
+  const auto least = [&] {
+    const bool all = filling == Filling::ahead && released_seen_ >= since;
+    const std::uint64_t most = all ? std::min(SlotRingLayout::kHeaders, round.used * round.places) : round.used;
+    return std::max(used_since, started_ + 1 - std::min(started_ + 1, most));
   };
-  if (started_ - released_seen_ >= most()) {
+  if (released_seen_ < least()) {
     // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.
     released_seen_ = shared_->released.load(std::memory_order_acquire);
-    most_ = most();
-    refused_ = started_ - released_seen_ >= most_;
+    wanted_ = least();
+    refused_ = released_seen_ < wanted_;
     if (refused_) return std::nullopt;
   }
   refused_ = false;
-  piece_ = piece;
-  places_ = places;
+  round_ = round;
   alike_since_ = since;
+  used_since_ = used_since;
   const std::uint64_t n = started_++;
-  const std::uint64_t place = n / layout_.slots % places * piece;
-  return Slot{memory_ + layout_.slot(n).value + place, places > 1 ? Bytes{piece} : layout_.slot_bytes, place};
+  const std::uint64_t place = place_of(n, round);
+  return Slot{memory_ + kFirstSlot + place, round.places > 1 ? Bytes{round.piece} : layout_.slot_bytes,
+              static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place_of(n + 1, round))};
+}
+
+SlotRingWriter::Round SlotRingWriter::round(std::uint64_t piece, Filling filling) const {
+  if (filling == Filling::near) return {std::min<std::uint64_t>(SlotRingLayout::kNear, layout_.slots), piece, 1};
+  return {layout_.slots, piece, filling == Filling::in_place ? 1 : places_for(piece)};
+}
+
+// Behind the start of the first slot.
+std::uint64_t SlotRingWriter::place_of(std::uint64_t n, const Round& round) const {
+  return layout_.slot(n, round.used).value - kFirstSlot + n / round.used % round.places * round.piece;
 }
 
 std::uint64_t SlotRingWriter::round_of(Bytes wanted) const {
@@ -86,7 +100,7 @@ void SlotRingWriter::publish_oldest(const SlotHeader& header) {
 }
 
 bool SlotRingWriter::news() {
-  if (!refused_ || started_ - shared_->released.load(std::memory_order_relaxed) >= most_) return false;
+  if (!refused_ || shared_->released.load(std::memory_order_relaxed) < wanted_) return false;
   refused_ = false;
   return true;
 }
@@ -95,6 +109,7 @@ SlotRingReader::SlotRingReader(std::byte* memory, SlotRingLayout layout, std::fu
     : memory_(memory),
       layout_(layout),
       shared_(std::launder(reinterpret_cast<SlotRingShared*>(memory))),
+      room_(layout.total().value - kFirstSlot),
       ring_bell_(std::move(ring_bell)) {}
 
 // Guard FULL: a slot is looked at only once it is counted as published.
@@ -108,21 +123,20 @@ std::optional<FullSlot> SlotRingReader::take_next() {
   refused_ = false;
   FullSlot full;
   std::memcpy(&full.header, memory_ + layout_.header(taken_).value, sizeof(full.header));
-  // A place beyond the slot is never written; it keeps a scribbled ring from leading us out of it.
-  if (full.header.place >= layout_.slot_bytes.value) full.header.place = 0;
-  full.data = memory_ + layout_.slot(taken_).value + full.header.place;
+  // A place beyond the slots is never written; it keeps a scribbled ring from leading us out of it.
+  if (!is_within(full.header.place)) full.header.place = 0;
+  full.data = memory_ + kFirstSlot + full.header.place;
   ++taken_;
-  fetch_next(full.header.place);
+  if (is_within(full.header.next)) fetch_next(full.header.next);
   return full;
 }
 
-// Where the next slot is published already, its header and first bytes travel while this one is copied. They nearly always are at the same place of it.
+// Where the next slot is published already, its header and first bytes travel while this one is copied. They nearly always are where this one says.
 void SlotRingReader::fetch_next(std::uint64_t place) {
   if (taken_ == published_seen_) published_seen_ = shared_->published.load(std::memory_order_acquire);
   if (taken_ == published_seen_) return;
   __builtin_prefetch(memory_ + layout_.header(taken_).value);
-  for (std::size_t line = 0; line < kLinesAhead; ++line)
-    __builtin_prefetch(memory_ + layout_.slot(taken_).value + place + 64 * line);
+  for (std::size_t line = 0; line < kLinesAhead; ++line) __builtin_prefetch(memory_ + kFirstSlot + place + 64 * line);
 }
 
 void SlotRingReader::release_oldest() {

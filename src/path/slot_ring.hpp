@@ -34,17 +34,21 @@ struct SlotRingShared {
 
 struct SlotRingLayout {
   static constexpr std::uint64_t kHeaders = 64;  // and so the most slots, and pieces outstanding
+  static constexpr std::uint64_t kNear = 4;      // slots, of Filling::near
   std::uint32_t slots = 0;
   Bytes slot_bytes;
   Bytes total() const;  // of the whole ring, a multiple of the page size
   Offset header(std::uint64_t n) const;
-  Offset slot(std::uint64_t n) const;  // page-aligned
+  // Page-aligned. Of a ring that goes round its first `used` slots.
+  Offset slot(std::uint64_t n, std::uint64_t used) const;
+  Offset slot(std::uint64_t n) const { return slot(n, slots); }
 };
 
 // Which bytes of its slot the next piece has, and how far the writer may be ahead of the reader. Pieces that a slot takes several of take turns in it, so that
 // they are as many again as it has places.
 enum class Filling : std::uint8_t {
   in_place,  // the first bytes, always
+  near,  // the same, of the first SlotRingLayout::kNear slots alone, which fewer lines lie in; begun when all other pieces are released, as others are behind it
   by_turns,  // the next place
   ahead,     // the same, and as many pieces may be outstanding as all slots have places, and there are headers
 };
@@ -52,7 +56,8 @@ enum class Filling : std::uint8_t {
 struct Slot {
   std::byte* data = nullptr;
   Bytes capacity;
-  std::uint64_t place = 0;  // of data in the slot; for its header
+  std::uint32_t place = 0;  // of data, and of the next slot's; for its header
+  std::uint32_t next = 0;
 };
 
 struct FullSlot {
@@ -83,6 +88,15 @@ class SlotRingWriter {
   bool within_lap(Bytes piece) const { return piece <= layout_.slot_bytes && layout_.slots * piece.value <= lap_.value; }
 
  private:
+  // How pieces go round: in slots, and the places of each.
+  struct Round {
+    std::uint64_t used = 0;
+    std::uint64_t piece = 0;
+    std::uint64_t places = 0;
+    bool operator==(const Round&) const = default;
+  };
+  Round round(std::uint64_t piece, Filling filling) const;
+  std::uint64_t place_of(std::uint64_t n, const Round& round) const;
   std::uint64_t places_for(std::uint64_t piece) const;
   std::byte* memory_;
   SlotRingLayout layout_;
@@ -92,10 +106,10 @@ class SlotRingWriter {
   std::uint64_t started_ = 0;
   std::uint64_t published_ = 0;
   std::uint64_t released_seen_ = 0;
-  std::uint64_t piece_ = 0;  // of the last one started, and the places that it takes turns in
-  std::uint64_t places_ = 0;
-  std::uint64_t alike_since_ = 0;  // the first number since which all were started with these
-  std::uint64_t most_ = 0;         // that may be outstanding where one more is to be started
+  Round round_;                    // of the last one started
+  std::uint64_t alike_since_ = 0;  // the first number since which all were started so
+  std::uint64_t used_since_ = 0;   // and since which all were in as many slots
+  std::uint64_t wanted_ = 0;       // so many are to be released before one more is started
   bool refused_ = false;
 };
 
@@ -113,9 +127,11 @@ class SlotRingReader {
 
  private:
   void fetch_next(std::uint64_t place);
+  bool is_within(std::uint64_t place) const { return place < room_; }
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;
+  const std::uint64_t room_;  // of all slots
   std::function<void()> ring_bell_;
   std::uint64_t taken_ = 0;
   std::uint64_t released_ = 0;

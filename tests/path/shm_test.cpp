@@ -31,7 +31,7 @@ TEST(ShmPath, RingIsMadeOnFirstUseAndCarriesBytes) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot->data) % 4096, 0U);
     std::memcpy(slot->data, payload.data(), payload.size());
     EXPECT_FALSE((*in)->take_next());
-    (*out)->publish_oldest({i, static_cast<std::uint32_t>(payload.size()), i * 9});
+    (*out)->publish_oldest({i, static_cast<std::uint32_t>(payload.size()), i * 9, slot->place, slot->next});
     const auto full = (*in)->take_next();
     ASSERT_TRUE(full);
     EXPECT_EQ(full->header.receiver_op, i);

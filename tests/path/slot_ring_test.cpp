@@ -49,7 +49,7 @@ TEST_P(SlotRing, WriterRunsAheadAndOnlyPublishedSlotsAreSeen) {
   for (std::size_t i = 0; i < started.size(); ++i) payloads.push_back(random_bytes(layout_.slot_bytes.value - i));
   for (std::size_t i = started.size(); i-- > 0;) std::memcpy(started[i].data, payloads[i].data(), payloads[i].size());
   for (std::uint32_t i = 0; i < layout_.slots; ++i) {
-    writer.publish_oldest({i, static_cast<std::uint32_t>(payloads[i].size()), 0});
+    writer.publish_oldest({i, static_cast<std::uint32_t>(payloads[i].size()), 0, started[i].place, started[i].next});
     const auto full = reader.take_next();
     ASSERT_TRUE(full);
     EXPECT_EQ(full->header.receiver_op, i);
@@ -89,11 +89,12 @@ TEST_P(SlotRing, PiecesOfASlotTakeTurnsAndTheReaderFindsThem) {
     ASSERT_TRUE(slot);
     const std::uint64_t place = wanted.value == 1000 ? n / slots % 2 * 4096 : 0;
     EXPECT_EQ(base_ + layout.slot(n).value + place, slot->data) << n;
-    EXPECT_EQ(place, slot->place);
+    EXPECT_EQ(base_ + layout.slot(0).value + slot->place, slot->data) << n;
     ASSERT_GE(slot->capacity, wanted);
     const auto bytes = random_bytes(wanted.value);
     std::memcpy(slot->data, bytes.data(), bytes.size());
-    writer.publish_oldest({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(bytes.size()), 0, slot->place});
+    writer.publish_oldest(
+        {static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(bytes.size()), 0, slot->place, slot->next});
     const auto full = reader.take_next();
     ASSERT_TRUE(full);
     EXPECT_TRUE(same({full->data, full->header.bytes}, bytes)) << n;
@@ -170,23 +171,72 @@ TEST_P(SlotRing, AWriterRunsAheadOnceAllIsReleasedThatLiesElsewhere) {
   }
 }
 
-TEST_P(SlotRing, APlaceBeyondItsSlotLeadsToTheSlot) {
+// What lies near has the first slots alone, and as many pieces outstanding; and begins where all others are released, as those do behind it.
+TEST_P(SlotRing, PiecesThatLieNearHaveTheFirstSlotsToThemselves) {
+  const SlotRingLayout layout{GetParam(), Bytes{8192}};
+  const std::uint64_t near = std::min(SlotRingLayout::kNear, std::uint64_t{layout.slots});
+  for (const Filling other : {Filling::in_place, Filling::by_turns, Filling::ahead}) {
+    SlotRingWriter writer{base_, layout, nullptr, Bytes{std::uint64_t{GetParam()} * 8192}};
+    SlotRingReader reader{base_, layout, nullptr};
+    std::deque<std::vector<std::byte>> sent;
+    std::uint32_t next = 0;  // place
+    const auto start = [&](Filling how, bool alike) {
+      const auto slot = writer.start_next(Bytes{4096}, how);
+      if (!slot) return false;
+      EXPECT_TRUE(!alike || next == slot->place);
+      next = slot->next;
+      EXPECT_TRUE(how != Filling::near || slot->place < near * 8192);
+      EXPECT_EQ(base_ + layout.slot(0).value + slot->place, slot->data);
+      sent.push_back(random_bytes(4096));
+      std::memcpy(slot->data, sent.back().data(), 4096);
+      writer.publish_oldest({0, 4096, 0, slot->place, slot->next});
+      return true;
+    };
+    const auto read = [&] {
+      const auto full = reader.take_next();
+      ASSERT_TRUE(full);
+      EXPECT_TRUE(same({full->data, full->header.bytes}, sent.front()));
+      sent.pop_front();
+      reader.release_oldest();
+    };
+    // As many as there can be; then none of the other sort before all of them are read, where the two go round different slots.
+    const auto fill_and_turn = [&](Filling one, Filling then) {
+      while (start(one, !sent.empty())) continue;
+      const std::uint64_t places = one == Filling::ahead ? 2 : 1;
+      EXPECT_EQ(one == Filling::near ? near : std::min(places * layout.slots, SlotRingLayout::kHeaders), sent.size());
+      for (; !sent.empty(); read()) {
+        if (near == layout.slots) continue;
+        EXPECT_FALSE(start(then, false)) << sent.size() << " are left";
+        EXPECT_FALSE(writer.news());
+      }
+      EXPECT_TRUE(writer.news());
+    };
+    for (int round = 0; round < 3; ++round) {
+      fill_and_turn(Filling::near, other);
+      fill_and_turn(other, Filling::near);
+    }
+  }
+}
+
+TEST_P(SlotRing, APlaceBeyondTheSlotsLeadsToTheFirst) {
   SlotRingWriter writer{base_, layout_, nullptr};
   SlotRingReader reader{base_, layout_, nullptr};
-  for (const std::uint64_t place : {std::uint64_t{4097}, std::uint64_t{1} << 40U, ~std::uint64_t{0}}) {
+  const auto room = static_cast<std::uint32_t>(layout_.total().value - layout_.slot(0).value);
+  for (const std::uint32_t place : {room, std::uint32_t{1} << 31U, ~std::uint32_t{0}}) {
     const auto slot = writer.start_next();
     ASSERT_TRUE(slot);
-    writer.publish_oldest({1, 1, 0, place});
+    writer.publish_oldest({1, 1, 0, place, place});
     const auto full = reader.take_next();
     ASSERT_TRUE(full);
-    EXPECT_EQ(slot->data, full->data);
+    EXPECT_EQ(base_ + layout_.slot(0).value, full->data);
     reader.release_oldest();
   }
 }
 
 TEST_P(SlotRing, WithoutALapToFillAllBytesBeginTheirSlot) {
   SlotRingWriter writer{base_, layout_, nullptr};
-  for (std::uint64_t n = 0; n < layout_.slots; ++n) EXPECT_EQ(0U, writer.start_next(Bytes{1})->place);
+  for (std::uint64_t n = 0; n < layout_.slots; ++n)
+    EXPECT_EQ(base_ + layout_.slot(n).value, writer.start_next(Bytes{1})->data);
 }
 
 TEST_P(SlotRing, BellRingsOncePerPublicationAndOncePerRelease) {

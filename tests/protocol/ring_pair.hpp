@@ -152,15 +152,20 @@ class RingPair {
   }
 
   // What the slots say that the ring has and gets, which are given back at once, without the receiver.
-  std::vector<SlotHeader> take_slots() {
+  template <class Look>  // void(const FullSlot&, how many came before it)
+  std::vector<SlotHeader> take_slots(const Look& look) {
     std::vector<SlotHeader> taken;
     while (step_sender()) continue;
     while (const auto slot = reader_.take_next()) {
+      look(*slot, taken.size());
       taken.push_back(slot->header);
       reader_.release_oldest();
       while (step_sender()) continue;
     }
     return taken;
+  }
+  std::vector<SlotHeader> take_slots() {
+    return take_slots([](const FullSlot&, std::size_t) {});
   }
 
   void abandon_sender(const Status& why) {

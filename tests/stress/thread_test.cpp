@@ -94,7 +94,8 @@ TEST(ThreadStress, RingWithBothSidesRunningAhead) {
   });
   std::deque<Slot> started;
   for (std::uint64_t published = 0; published < count;) {
-    const Filling filling = published / 100 % 2 == 0 ? Filling::ahead : Filling::in_place;  // whose slots have other places
+    // Whose slots have other places, and are others.
+    const Filling filling = std::array{Filling::ahead, Filling::in_place, Filling::near}.at(published / 100 % 3);
     while (const auto slot = writer.start_next(Bytes{kLength}, filling)) started.push_back(*slot);
     if (started.empty()) {
       ::sched_yield();
@@ -105,7 +106,7 @@ TEST(ThreadStress, RingWithBothSidesRunningAhead) {
     started.pop_front();
     message.fill(slot.data);
     writer.publish_oldest(
-        {static_cast<std::uint32_t>(published), static_cast<std::uint32_t>(message.length), 0, slot.place});
+        {static_cast<std::uint32_t>(published), static_cast<std::uint32_t>(message.length), 0, slot.place, slot.next});
     ++published;
   }
   reading.join();
