@@ -1,6 +1,6 @@
 // Which places in memory were used last, with no more than a cache holds used elsewhere since.
 //
-// Who calls this : protocol/ring_sender.cpp, of what is sent; memory/host/handing_copy.cpp, of what is received.
+// Who calls this : protocol/ring_sender.cpp and request/engine_send.cpp, of what is sent; memory/host/handing_copy.cpp, of what is received.
 // Threads        : its owner's.
 // Ownership      : addresses as values; nothing is read there.
 // Errors         : none.

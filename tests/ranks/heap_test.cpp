@@ -1,5 +1,6 @@
 // Messages out of host memory of the library's own, which the receiver copies from where it lies. Run as messages_test.cpp is.
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -57,14 +58,18 @@ void send(const unsigned char* data, std::size_t bytes) {
 
 bool by_single_copy(int carrier) { return carrier == IST_CARRIER_DIRECT; }
 
+// Shorter ones go so where a message out of that place has gone lately.
+constexpr std::size_t kWhatever = 128 << 10;
+
 TEST(Heap, WhatLiesThereTakesOneCopyFromAnyPlaceOfIt) {
   if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
   constexpr std::size_t kRoom = 6 << 20;
   const Owned memory(kRoom + 100);
   std::vector<unsigned char> in(kRoom + 100);
   for (const std::size_t bytes : border_sizes())
-    for (const std::size_t at : {std::size_t{0}, std::size_t{61}}) {
-      const auto wanted = random_bytes(bytes, bytes + at);
+    for (const auto& [at, again] :
+         {std::pair{std::size_t{0}, false}, {std::size_t{0}, true}, {std::size_t{61}, false}, {std::size_t{61}, true}}) {
+      const auto wanted = random_bytes(bytes, 2 * bytes + at + (again ? 1 : 0));
       const auto count = static_cast<std::int64_t>(bytes);
       if (rank() == 0) {
         memory.fill(wanted, at);
@@ -78,13 +83,45 @@ TEST(Heap, WhatLiesThereTakesOneCopyFromAnyPlaceOfIt) {
         std::copy(wanted.begin(), wanted.end(), expected.begin() + static_cast<std::ptrdiff_t>(at));
         EXPECT_EQ(-1, first_difference(expected, in)) << bytes << " bytes at " << at;
         // Above a limit that is lower than the default one slots may be cheaper than one copy that is announced, or not.
-        const bool either = bytes > eager_limit() && bytes <= kEager;
+        const bool either = (bytes > eager_limit() && bytes <= kEager) || (!again && bytes < kWhatever);
         if (!off() && !either) {
           EXPECT_EQ(bytes > eager_limit(), by_single_copy(status.carrier))
               << bytes << " bytes by " << ist_carrier_name(status.carrier);
         }
       }
     }
+}
+
+// What may be just written: its receiver would take it out of the sender's cache.
+TEST(Heap, ShortOnesOfManyPlacesGoInSlots) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  constexpr std::size_t kPlaces = 20;
+  constexpr std::size_t kBytes = 65535;
+  const Owned memory(kPlaces * kWhatever);
+  std::vector<unsigned char> in(kWhatever);
+  const auto one = [&](std::size_t place, std::size_t bytes, std::uint64_t seed, std::optional<bool> direct) {
+    const auto wanted = random_bytes(bytes, seed);
+    if (rank() == 0) {
+      memory.fill(wanted, place * kWhatever);
+      send(memory.data() + place * kWhatever, bytes);
+    } else if (rank() == 1) {
+      std::fill(in.begin(), in.end(), static_cast<unsigned char>(0xa5));
+      ist_status status{};
+      IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), static_cast<std::int64_t>(bytes), IST_BYTE, 0, kTag, comm(), &status));
+      EXPECT_EQ(-1, first_difference(wanted, {in.data(), in.data() + bytes})) << "place " << place;
+      if (direct && !off() && eager_limit() == kEager) {
+        EXPECT_EQ(*direct, by_single_copy(status.carrier))
+            << bytes << " bytes at " << place << " by " << ist_carrier_name(status.carrier);
+      }
+    }
+  };
+  // There may have been messages out of the same places before, when they were others' memory.
+  for (std::size_t place = 0; place < kPlaces; ++place) one(place, kBytes, place, std::nullopt);
+  for (std::size_t place = 0; place < kPlaces; ++place) one(place, kBytes, 100 + place, false);
+  one(kPlaces - 1, kBytes, 300, true);
+  one(kPlaces - 1, kWhatever - 1, 301, true);
+  one(0, kWhatever - 1, 302, false);
+  one(1, kWhatever, 303, true);
 }
 
 // More of them than there are words that say which still are.
