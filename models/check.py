@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 VARIANTS = {"cell_queue": ["KILL"], "mailbox": ["FAILS TOTAL=4", "DIES TOTAL=4", "GIVES_UP TOTAL=4"]}  # further definitions under which the model must be clean
 LARGER = {  # the same, for long runs
     "slots": ["SHARES=3 TOTAL=8", "SLOTS=4 BLOCKS=4 TOTAL=8"],
-    "slot_ring": ["SLOTS=3 NEAR=2 MESSAGES=7", "SLOTS=3 MESSAGES=8", "PLACES=3 MESSAGES=8"],
+    "slot_ring": ["SLOTS=2 FEW=1 MESSAGES=8", "MESSAGES=8", "SLOTS=2 FEW=1 PLACES=3 MESSAGES=8"],
     "cell_queue": ["MESSAGES=9", "MESSAGES=9 KILL"],
     "doorbell": ["MESSAGES=4"],
     "engine_lock": ["ROUNDS=5", "THREADS=3 ROUNDS=2"],

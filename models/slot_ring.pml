@@ -6,7 +6,7 @@
  * it takes its turn, it may be as many numbers ahead of what is released as there are places, behind pieces that take turns alone. The writer may like to be
  * ahead, or not; or to go round the first slots alone, once nothing is outstanding, and back in the same way. */
 #ifndef SLOTS
-#define SLOTS 2
+#define SLOTS 3
 #endif
 #ifndef MESSAGES
 #define MESSAGES 7
@@ -16,8 +16,8 @@
 #define PLACES 2
 #endif
 #define HEADERS (SLOTS * PLACES)
-#ifndef NEAR
-#define NEAR 1 /* of the slots */
+#ifndef FEW
+#define FEW 2 /* of the slots */
 #endif
 
 byte bytes[HEADERS]; /* of each place of each slot */
@@ -29,8 +29,7 @@ byte released;
 /* private to the writer and its device, and to the reader and its device */
 byte started;
 byte since;        /* the first number since which all take turns */
-bit near;          /* does the last one lie near? */
-byte near_since;   /* the first number since which that is so, or is not */
+bit few;           /* does the last one lie in one of few slots? */
 byte at[MESSAGES]; /* where message i is filled */
 byte finished[MESSAGES]; /* 1: the copy into the slot of message i has finished */
 byte taken;
@@ -53,17 +52,23 @@ active proctype writer_device() {
 /* acquire: the reader's last look at the slot comes before our first write */
 #define MAY_START (started - released < SLOTS)
 #define MAY_START_AHEAD (started - released < HEADERS)
-#define MAY_START_NEAR (started - released < NEAR)
+#define MAY_START_FEW (started - released < FEW)
 #else
 #define MAY_START true
 #define MAY_START_AHEAD true
-#define MAY_START_NEAR true
+#define MAY_START_FEW true
 #endif
-#ifndef NO_GUARD_NEAR
-/* acquire: the same, of all that lie in slots of another round */
-#define IS_NEAR(wanted) (near == wanted -> released >= near_since : released == started)
+#ifndef NO_GUARD_FEW
+/* acquire: the same, of all that lie in any of the slots */
+#define NO_OTHERS_BEFORE_FEW (few || released == started)
 #else
-#define IS_NEAR(wanted) true
+#define NO_OTHERS_BEFORE_FEW true
+#endif
+#ifndef NO_GUARD_MANY
+/* acquire: the same, of all that lie in few slots */
+#define NO_FEW_BEFORE_OTHERS (!few || released == started)
+#else
+#define NO_FEW_BEFORE_OTHERS true
 #endif
 #ifndef NO_GUARD_ALIKE
 /* acquire: the same, of all that begin their slots */
@@ -71,8 +76,7 @@ active proctype writer_device() {
 #else
 #define ALIKE true
 #endif
-#define NOTE_NEAR(wanted) near_since = (near == wanted -> near_since : started); near = wanted
-#define NEAR_PLACE (started % NEAR * PLACES)
+#define FEW_PLACE (started % FEW * PLACES)
 #define FIRST_PLACE (started % SLOTS * PLACES)
 #define TURN (started % SLOTS * PLACES + started / SLOTS % PLACES)
 #ifndef NO_GUARD_FINISHED
@@ -97,9 +101,9 @@ active proctype writer_device() {
 active proctype writer() {
   byte shown = 0; /* published_ */
   do
-  :: atomic { started < MESSAGES && MAY_START && IS_NEAR(0) -> NOTE_NEAR(0); at[started] = FIRST_PLACE; started++; since = started }
-  :: atomic { started < MESSAGES && (MAY_START || (ALIKE && MAY_START_AHEAD)) && IS_NEAR(0) -> NOTE_NEAR(0); at[started] = TURN; started++ }
-  :: atomic { started < MESSAGES && MAY_START_NEAR && IS_NEAR(1) -> NOTE_NEAR(1); at[started] = NEAR_PLACE; started++; since = started }
+  :: atomic { started < MESSAGES && MAY_START && NO_FEW_BEFORE_OTHERS -> few = 0; at[started] = FIRST_PLACE; started++; since = started }
+  :: atomic { started < MESSAGES && (MAY_START || (ALIKE && MAY_START_AHEAD)) && NO_FEW_BEFORE_OTHERS -> few = 0; at[started] = TURN; started++ }
+  :: atomic { started < MESSAGES && MAY_START_FEW && NO_OTHERS_BEFORE_FEW -> few = 1; at[started] = FEW_PLACE; started++; since = started }
   :: shown < started && MAY_PUBLISH ->
 #ifdef NO_GUARD_PUBLISH_LAST
      published = shown + 1;

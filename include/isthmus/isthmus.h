@@ -316,8 +316,8 @@ IST_API int ist_kind_devices(ist_world world, ist_kind kind, int* count);
 #define IST_OWN_DEVICE (-1)
 /* Allocates `bytes` of a kind on a device, or on IST_OWN_DEVICE; the buffer's queue is one the library owns. Host memory is
  * page-aligned; from 16 KiB on it is shared memory (up to ISTHMUS_SHARED_HEAP bytes of a rank), from which other ranks of this host copy
- * what ist_isend and the like name (below 128 KiB: again), and which a forked child shares with its parent. Owned by the caller: ist_memory_free releases it,
- * before the world is destroyed. */
+ * what ist_isend and the like name (below 128 KiB out of places that were sent from lately), and which a forked child shares with its
+ * parent. Owned by the caller: ist_memory_free releases it, before the world is destroyed. */
 IST_API int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, ist_buffer* buffer);
 /* Releases what ist_memory_alloc gave; nothing may be in flight on it. IST_ERR_ARGUMENT for host memory that is registered, which
  * ist_unregister has to unlock first. In a process that was forked, shared memory stays as it is: it is its parent's, too. */

@@ -102,9 +102,9 @@ static_assert(offsetof(Offer, withdrawn) == kOfferPayload && std::is_trivially_c
 struct SlotHeader {
   std::uint32_t receiver_op = 0;
   std::uint32_t bytes = 0;
-  std::uint64_t offset = 0;       // from the start of the message; kSlotFailed: the sender gave up; kSlotVoid
-  std::uint32_t place = 0;        // of the bytes, behind the start of the first slot
-  std::uint32_t next = 0;         // of those of the next slot, where it is filled in the same way
+  std::uint64_t offset = 0;  // from the start of the message; kSlotFailed: the sender gave up; kSlotVoid
+  std::uint32_t place = 0;   // of the bytes, behind the start of the first slot; the largest ring has 64 slots of 16 MiB
+  std::uint32_t next = 0;    // of those of the next slot, where it is filled in the same way
   std::uint64_t nanoseconds = 0;  // of the copy into the slot, where the receiver has asked; 0: not known
 };
 inline constexpr std::uint64_t kSlotFailed = ~std::uint64_t{0};

@@ -39,7 +39,7 @@ Walk::Step Walk::send(const Piece& from, Rank to, std::int32_t tag, std::initial
     if (!status_.ok()) return engine.start_giving_up(to, tag, scope, {status_.code(), about_}, &done);
     done = !(shows_ && engine.lies_in_heap(from)) &&
            engine.send_at_once<false>(from.address(), from.size, to, tag, scope.context, true);
-    return done ? OperationId{} : engine.start_send(from, to, tag, scope, &done);
+    return done ? OperationId{} : engine.start_send(from, to, tag, scope, &done, {.shows = shows_});
   }();
   if (!sent.ok()) give_up(sent.status(), sent.status().code() == IST_ERR_PEER_LEFT ? to : engine.rank());
   if (!sent.ok() || done) return Schedule::kNone;

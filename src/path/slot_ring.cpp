@@ -43,17 +43,17 @@ SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::fu
 }
 
 // Guard ROOM of models/slot_ring.pml: numbers that are less than `slots` apart are in different slots, wherever there. Guard ALIKE: those further apart, and
-// less than slots and places are, are in different ones of these only if all take the same turns. Guard NEAR: where the slots that are gone round were others,
-// nothing of those is known, and all are to be released.
+// less than slots and places are, are in different ones of these only if all take the same turns. Guards FEW and MANY: rounds of fewer or more
+// slots may put numbers that are close into one, so that all of the others are released first.
 std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling) {
   const Round round = this->round(round_to_page(std::max<std::uint64_t>(wanted.value, 1)), filling);
   const std::uint64_t since = round == round_ ? alike_since_ : started_;
-  const std::uint64_t used_since = round.used == round_.used ? used_since_ : started_;
+  const std::uint64_t others = round.used == round_.used ? 0 : started_;
   // How many are to be released, as far as it is known now.
   const auto least = [&] {
     const bool all = filling == Filling::ahead && released_seen_ >= since;
     const std::uint64_t most = all ? std::min(SlotRingLayout::kHeaders, round.used * round.places) : round.used;
-    return std::max(used_since, started_ + 1 - std::min(started_ + 1, most));
+    return std::max(others, started_ + 1 - std::min(started_ + 1, most));
   };
   if (released_seen_ < least()) {
     // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.
@@ -65,7 +65,6 @@ std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling) {
   refused_ = false;
   round_ = round;
   alike_since_ = since;
-  used_since_ = used_since;
   const std::uint64_t n = started_++;
   const std::uint64_t place = place_of(n, round);
   return Slot{memory_ + kFirstSlot + place, round.places > 1 ? Bytes{round.piece} : layout_.slot_bytes,
@@ -73,7 +72,7 @@ std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling) {
 }
 
 SlotRingWriter::Round SlotRingWriter::round(std::uint64_t piece, Filling filling) const {
-  if (filling == Filling::near) return {std::min<std::uint64_t>(SlotRingLayout::kNear, layout_.slots), piece, 1};
+  if (filling == Filling::few) return {std::min<std::uint64_t>(SlotRingLayout::kFew, layout_.slots), piece, 1};
   return {layout_.slots, piece, filling == Filling::in_place ? 1 : places_for(piece)};
 }
 

@@ -34,7 +34,7 @@ struct SlotRingShared {
 
 struct SlotRingLayout {
   static constexpr std::uint64_t kHeaders = 64;  // and so the most slots, and pieces outstanding
-  static constexpr std::uint64_t kNear = 4;      // slots, of Filling::near
+  static constexpr std::uint64_t kFew = 4;       // slots, of Filling::few
   std::uint32_t slots = 0;
   Bytes slot_bytes;
   Bytes total() const;  // of the whole ring, a multiple of the page size
@@ -48,7 +48,8 @@ struct SlotRingLayout {
 // they are as many again as it has places.
 enum class Filling : std::uint8_t {
   in_place,  // the first bytes, always
-  near,  // the same, of the first SlotRingLayout::kNear slots alone, which fewer lines lie in; begun when all other pieces are released, as others are behind it
+  // The same in the first SlotRingLayout::kFew slots alone. Begun when all pieces of other fillings are released, as those are behind it.
+  few,
   by_turns,  // the next place
   ahead,     // the same, and as many pieces may be outstanding as all slots have places, and there are headers
 };
@@ -56,8 +57,8 @@ enum class Filling : std::uint8_t {
 struct Slot {
   std::byte* data = nullptr;
   Bytes capacity;
-  std::uint32_t place = 0;  // of data, and of the next slot's; for its header
-  std::uint32_t next = 0;
+  std::uint32_t place = 0;  // of data; for its header
+  std::uint32_t next = 0;   // of the next one, if that is filled alike; for its header, too
 };
 
 struct FullSlot {
@@ -70,8 +71,8 @@ class SlotRingWriter {
   // Formats the memory; `ring_bell` is called after each publication. `lap`: where a slot takes several of the pieces that are wanted, they
   // take turns, so that a processor comes back to a line after about so many bytes (memory/host/handing_copy.hpp says why).
   SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap = {});
-  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled. Who is not `ahead` has one slot for each number;
-  // who is, has so until all that lies elsewhere in the slots has been released.
+  // The next free slot, for `wanted` bytes, or all that it takes; none if all that the filling has are filled or being filled, or if others are to be released
+  // first. Who is not `ahead` has one slot for each number; who is, has so until all that lies elsewhere in the slots has been released.
   std::optional<Slot> start_next(Bytes wanted, Filling filling = Filling::by_turns);
   std::optional<Slot> start_next() { return start_next(layout_.slot_bytes); }
   // The oldest started slot has its bytes: shows it to the reader.
@@ -82,6 +83,8 @@ class SlotRingWriter {
   // Was the last start_next() refused, and would it find a slot now? Then the refusal is forgotten; for Path::sleep().
   bool news();
   Bytes slot_bytes() const { return layout_.slot_bytes; }
+  // Have all that were started been released?
+  bool is_empty() const { return shared_->released.load(std::memory_order_relaxed) == started_; }
   // So many pieces of that size fill all places that they take turns in.
   std::uint64_t round_of(Bytes wanted) const;
   // Do pieces of so many bytes, one in each slot, go round no more than the lap?
@@ -108,7 +111,6 @@ class SlotRingWriter {
   std::uint64_t released_seen_ = 0;
   Round round_;                    // of the last one started
   std::uint64_t alike_since_ = 0;  // the first number since which all were started so
-  std::uint64_t used_since_ = 0;   // and since which all were in as many slots
   std::uint64_t wanted_ = 0;       // so many are to be released before one more is started
   bool refused_ = false;
 };

@@ -122,7 +122,7 @@ class RingSender {
   std::size_t short_ones_ = 0;  // of the messages, in which slots of four times as many bytes are not wanted
   std::size_t of_window_ = 0;   // how many may follow that are part of it; 0: there is none
   bool ahead_ = false;          // does it run ahead?
-  bool several_ = false;        // since there were none, have there been two at once?
+  bool several_ = false;        // since the ring was empty, have there been two at once?
   RunningAhead<RingWay> running_ahead_;
   std::size_t in_turns_ = 0;  // so many messages at the front take turns; 0: that is to be seen
   std::size_t turn_ = 0;      // whose it is

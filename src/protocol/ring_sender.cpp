@@ -20,6 +20,7 @@ bool RingSender::runs_ahead(const Message& message) {
 
 void RingSender::add(Message message) {
   if (message.hosts && message.laid == nullptr) message.again = sources_.use(message.piece.address(), message.piece.size);
+  if (messages_.empty() && several_) several_ = !ring_->is_empty();
   const bool other = !runs_ahead(message);
   const bool short_one = !takes_four(message);
   messages_.push_back(std::move(message));
@@ -69,16 +70,16 @@ void RingSender::drop(std::size_t number) {
   if (turn_ >= in_turns_) turn_ = 0;
   of_window_ = messages_.empty() ? 0 : of_window_ - std::min<std::size_t>(of_window_, 1);
   ahead_ = ahead_ && !messages_.empty();
-  several_ = several_ && !messages_.empty();
   if (of_window_ == 0 && messages_.size() >= kWindow) begin_window();
 }
 
 Filling RingSender::filling_of(const Message& message) const {
   if (ahead_) return Filling::ahead;
   if (message.way != RingWay::strings) return Filling::by_turns;
-  // Windows of 256 and 512 KiB of bytes just written 10.5 to 13.9 and 32 to 33 us a message in four slots, 14.6 to 15.5 and 40 in eight: beside what they are copied from and to fewer lines
-  // stay in the second caches. A message of 256 KiB by itself 5.6 and 5.2, since its sender has to wait (AMD EPYC, Zen 5, a line in 0.06 us, medians of six to twelve runs in turn, 2026-11-30).
-  return several_ ? Filling::near : Filling::in_place;
+  // Windows of 256 and 512 KiB of bytes just written 13.5 and 33 us a message in four slots, 14.6 to 15.5 and 40 in eight: beside what they are copied from and to fewer
+  // lines stay in the second caches. A message of 256 KiB by itself 5.6 and 5.2, since its sender has to wait (AMD EPYC, Zen 5, a line in 0.06 us, medians of six to
+  // twelve runs in turn, in a phase in which others used the shared cache, 2026-11-30).
+  return several_ && others_ > 0 ? Filling::few : Filling::in_place;
 }
 
 // Windows of 256 and 512 KiB 66 and 65 GB/s by 64 KiB, 68 and 69 by 128 (means of four runs), of 1, 2 and 4 MiB 56, 52 and 51, and 58, 54 and 54; one of 1 MiB

@@ -156,7 +156,7 @@ class Engine {
   const PeerTraffic& traffic(Rank with) const { return peers_[static_cast<std::size_t>(with.value)].traffic; }
   PeerTraffic& nccl_traffic() { return nccl_traffic_; }
 
-  // Would a send of it that does not block be copied from where it lies, by another rank of this host?
+  // May another rank of this host copy it from where it lies, if the send does not block?
   bool lies_in_heap(const Piece& piece) const;
   // What decides how so many bytes would go to that rank now, all but the receiver's buffer; or why they cannot.
   std::string_view path_to(Rank dest) const { return peers_[static_cast<std::size_t>(dest.value)].path->name(); }

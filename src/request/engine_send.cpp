@@ -13,13 +13,15 @@ namespace {
 // handshake, 2 to 5 us between GPUs and two changes of process where ranks share processors.
 constexpr std::chrono::microseconds kPatienceWithKernels{1000};
 
-// Shorter messages are copied from where they lie only out of places that messages to the same rank were lately: of bytes just written the receiver
-// takes every line from the sender's own cache, which takes longer than two copies, one on either side. Windows of 64 messages of 32, 64 and 128 KiB, just
-// written, 1.22, 2.15 and 3.5 to 4.2 us a message so, 1.0, 1.85 and 3.7 to 4.2 in slots (AMD EPYC, Zen 5, a line in 0.06 us); 6.5 to 7.4, 10.4 to 11.3 and 18 to
+// Shorter messages that slots take are copied from where they lie only out of places that messages to the same rank were sent from lately: of bytes just written the
+// receiver takes every line from the sender's own cache, which takes longer than two copies, one on either side. Windows of 64 messages of 32, 64 and 128 KiB, just
+// written, 1.22, 2.15 and 3.5 to 4.2 us a message so, 0.95, 1.85 and 3.7 to 4.2 in slots (AMD EPYC, Zen 5, a line in 0.06 us); 6.5 to 7.4, 10.4 to 11.3 and 18 to
 // 20, and 4.4, 9.2 and 18.4 (Intel Xeon of the fourth generation, 16 processors). Sent again 0.39, 0.73 and 1.4, and 0.44, 0.89 and 1.85 on that EPYC (2026-11-30).
 constexpr Bytes kShownWhatever = kibibytes(128);
-bool is_better_shown(const Piece& piece, PeerState& to) {
-  return piece.size >= kShownWhatever || to.shown_from.use(piece.address(), piece.size);
+bool is_better_shown(const Piece& piece, PeerState& to, SendMode mode) {
+  const bool again = to.shown_from.use(piece.address(), piece.size);
+  const bool by_slot = !mode.synchronous && piece.size <= smaller(to.slot_limit, to.slots_up_to);
+  return again || mode.shows || piece.size >= kShownWhatever || !by_slot;
 }
 
 // Few messages of kilobytes fill a pair's slots. Those above this size then take cells, so that as many can wait for their
@@ -47,7 +49,7 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
     if (const auto sent = accept(piece, {dest, tag, scope})) return *sent;
   // Who blocks goes on once his bytes are in a slot, and need not wait until the receiver has copied them; and of longer ones both sides
   // copy at the same time. Who does not has his processor for something else.
-  const bool shown = !mode.blocking && is_shown(piece, peer(dest)) && is_better_shown(piece, peer(dest));
+  const bool shown = !mode.blocking && is_shown(piece, peer(dest)) && is_better_shown(piece, peer(dest), mode);
   const ist_carrier carrier = carrier_of(piece, peer(dest), shown, mode);
   auto ready = pending_work(piece, is_asked_later(carrier, mode.blocking && peer(dest).outbox.empty()));
   if (!ready.ok()) return ready.status();

@@ -67,7 +67,7 @@ struct PeerState {
   // And the last one for a layout of a device's memory, by a kernel that unpacks?
   bool fetches = true, takes_shown = true, gathers = true;
   std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0, since_gathered = 0;
-  RecentPlaces shown_from;  // what could be copied from where it lies
+  RecentPlaces shown_from;  // of messages that it could copy from where they lie, and whose senders do not block
   int copying = 0;          // calls under way that copy between devices, into this peer's memory
   // Which receive the peer was shown (path/invitation.hpp), if any; whether it copies into this side's device memory at all, how often in
   // a row it sent another way, and how many receives it was shown nothing of since.

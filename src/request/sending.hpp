@@ -38,7 +38,7 @@ struct Destination {
   std::int32_t tag;
   const Scope& scope;
   ist_carrier carrier = IST_CARRIER_NONE;  // Engine::carrier_of()
-  bool shown = false;                      // Engine::is_shown()
+  bool shown = false;                      // may the receiver copy it from where it lies?
   const GivenUp* given_up = nullptr;       // the message says so, and has no bytes
   bool stays_eager = false;                // SendMode's
 };

@@ -171,10 +171,10 @@ TEST_P(SlotRing, AWriterRunsAheadOnceAllIsReleasedThatLiesElsewhere) {
   }
 }
 
-// What lies near has the first slots alone, and as many pieces outstanding; and begins where all others are released, as those do behind it.
-TEST_P(SlotRing, PiecesThatLieNearHaveTheFirstSlotsToThemselves) {
+// What lies few has the first slots alone, and as many pieces outstanding; and begins where all others are released, as those do behind it.
+TEST_P(SlotRing, PiecesOfFewSlotsHaveThoseToThemselves) {
   const SlotRingLayout layout{GetParam(), Bytes{8192}};
-  const std::uint64_t near = std::min(SlotRingLayout::kNear, std::uint64_t{layout.slots});
+  const std::uint64_t few = std::min(SlotRingLayout::kFew, std::uint64_t{layout.slots});
   for (const Filling other : {Filling::in_place, Filling::by_turns, Filling::ahead}) {
     SlotRingWriter writer{base_, layout, nullptr, Bytes{std::uint64_t{GetParam()} * 8192}};
     SlotRingReader reader{base_, layout, nullptr};
@@ -185,7 +185,7 @@ TEST_P(SlotRing, PiecesThatLieNearHaveTheFirstSlotsToThemselves) {
       if (!slot) return false;
       EXPECT_TRUE(!alike || next == slot->place);
       next = slot->next;
-      EXPECT_TRUE(how != Filling::near || slot->place < near * 8192);
+      EXPECT_TRUE(how != Filling::few || slot->place < few * 8192);
       EXPECT_EQ(base_ + layout.slot(0).value + slot->place, slot->data);
       sent.push_back(random_bytes(4096));
       std::memcpy(slot->data, sent.back().data(), 4096);
@@ -203,17 +203,17 @@ TEST_P(SlotRing, PiecesThatLieNearHaveTheFirstSlotsToThemselves) {
     const auto fill_and_turn = [&](Filling one, Filling then) {
       while (start(one, !sent.empty())) continue;
       const std::uint64_t places = one == Filling::ahead ? 2 : 1;
-      EXPECT_EQ(one == Filling::near ? near : std::min(places * layout.slots, SlotRingLayout::kHeaders), sent.size());
+      EXPECT_EQ(one == Filling::few ? few : std::min(places * layout.slots, SlotRingLayout::kHeaders), sent.size());
       for (; !sent.empty(); read()) {
-        if (near == layout.slots) continue;
+        if (few == layout.slots) continue;
         EXPECT_FALSE(start(then, false)) << sent.size() << " are left";
         EXPECT_FALSE(writer.news());
       }
       EXPECT_TRUE(writer.news());
     };
     for (int round = 0; round < 3; ++round) {
-      fill_and_turn(Filling::near, other);
-      fill_and_turn(other, Filling::near);
+      fill_and_turn(Filling::few, other);
+      fill_and_turn(other, Filling::few);
     }
   }
 }

@@ -237,7 +237,7 @@ void run_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t seed, std:
   std::mt19937_64 generator{seed + (writer ? 1 : 0)};
   std::deque<std::pair<Slot, std::uint64_t>> started;
   SlotRingWriter out{memory, layout, nullptr, layout.total()};
-  constexpr std::array kFillings{Filling::by_turns, Filling::in_place, Filling::near, Filling::ahead};
+  constexpr std::array kFillings{Filling::by_turns, Filling::in_place, Filling::few, Filling::ahead};
   Filling filling = Filling::by_turns;
   for (std::uint64_t next = 0, published = 0; published < count;) {
     if (generator() % 16 == 0) filling = kFillings.at(generator() % kFillings.size());

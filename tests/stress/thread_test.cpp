@@ -67,7 +67,7 @@ TEST(ThreadStress, CellsOfTwoOwnersCrossInBothDirections) {
 }
 
 TEST(ThreadStress, RingWithBothSidesRunningAhead) {
-  const SlotRingLayout layout{3, Bytes{12288}};
+  const SlotRingLayout layout{8, Bytes{12288}};
   constexpr std::uint64_t kLength = 700;
   auto memory = SharedMemory::create("isthmus-test-ring", layout.total());
   ASSERT_TRUE(memory.ok());
@@ -95,7 +95,7 @@ TEST(ThreadStress, RingWithBothSidesRunningAhead) {
   std::deque<Slot> started;
   for (std::uint64_t published = 0; published < count;) {
     // Whose slots have other places, and are others.
-    const Filling filling = std::array{Filling::ahead, Filling::in_place, Filling::near}.at(published / 100 % 3);
+    const Filling filling = std::array{Filling::ahead, Filling::in_place, Filling::few}.at(published / 100 % 3);
     while (const auto slot = writer.start_next(Bytes{kLength}, filling)) started.push_back(*slot);
     if (started.empty()) {
       ::sched_yield();

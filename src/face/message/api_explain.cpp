@@ -102,7 +102,7 @@ Result<std::string> text_for(World& world, Rank to, const Piece& piece, const st
   if (world.engine().lies_in_heap(piece) && to != world.engine().rank())
     found->remark +=
         " A send that does not block (ist_isend) is copied once, from where it lies, since ranks share memory of "
-        "ist_memory_alloc.";
+        "ist_memory_alloc; below 128 KiB where slots do not take it, or a message to that rank came from there lately.";
   return text_of(*found, world.numbers());
 }
 
