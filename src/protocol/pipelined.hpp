@@ -102,7 +102,7 @@ class RingSender {
   Message* next_in_turn();
   void drop(std::size_t number);
   void begin_window();
-  static bool runs_ahead(const Message&message), takes_four(const Message&message);
+  static bool runs_ahead(const Message&message), takes_four(const Message&message), has_own_bytes(const Message&message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
   void learn(RingWay way, double pace);
   void note_filling(RingWay way, Bytes piece);
@@ -120,6 +120,7 @@ class RingSender {
   std::deque<Message> messages_;
   std::size_t others_ = 0;      // of the messages, that runs_ahead() does not let be part of a window
   std::size_t short_ones_ = 0;  // of the messages, in which slots of four times as many bytes are not wanted
+  std::size_t own_ = 0;         // of the messages, that have bytes of their own
   std::size_t of_window_ = 0;   // how many may follow that are part of it; 0: there is none
   bool ahead_ = false;          // does it run ahead?
   bool several_ = false;        // since the ring was empty, have there been two at once?

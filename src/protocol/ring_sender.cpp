@@ -23,12 +23,18 @@ void RingSender::add(Message message) {
   if (messages_.empty() && several_) several_ = !ring_->is_empty();
   const bool other = !runs_ahead(message);
   const bool short_one = !takes_four(message);
+  own_ += has_own_bytes(message) ? 1 : 0;
   messages_.push_back(std::move(message));
   several_ = several_ || messages_.size() > 1;
   others_ += other ? 1 : 0;
   short_ones_ += short_one ? 1 : 0;
   if (of_window_ == 0 && messages_.size() >= kWindow) begin_window();
   ahead_ = ahead_ && others_ == 0;
+}
+
+// Between hosts, of the sizes that run ahead only out of places that were sent from lately, and not out of such a one?
+bool RingSender::has_own_bytes(const Message& message) {
+  return message.hosts && message.laid == nullptr && !message.again && message.piece.size < kLeastInTurns;
 }
 
 // Are there two slots and more in it, of four times as many bytes as are usual?
@@ -64,6 +70,7 @@ RingSender::Message* RingSender::next_in_turn() {
 void RingSender::drop(std::size_t number) {
   others_ -= runs_ahead(messages_[number]) ? 0 : 1;
   short_ones_ -= takes_four(messages_[number]) ? 0 : 1;
+  own_ -= has_own_bytes(messages_[number]) ? 1 : 0;
   messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(number));
   if (number < in_turns_) --in_turns_;
   if (number < turn_) --turn_;
@@ -79,7 +86,7 @@ Filling RingSender::filling_of(const Message& message) const {
   // Windows of 256 and 512 KiB of bytes just written 13.5 and 33 us a message in four slots, 14.6 to 15.5 and 40 in eight: beside what they are copied from and to fewer
   // lines stay in the second caches. A message of 256 KiB by itself 5.6 and 5.2, since its sender has to wait (AMD EPYC, Zen 5, a line in 0.06 us, medians of six to
   // twelve runs in turn, in a phase in which others used the shared cache, 2026-11-30).
-  return several_ && others_ > 0 ? Filling::few : Filling::in_place;
+  return several_ && own_ == messages_.size() ? Filling::few : Filling::in_place;
 }
 
 // Windows of 256 and 512 KiB 66 and 65 GB/s by 64 KiB, 68 and 69 by 128 (means of four runs), of 1, 2 and 4 MiB 56, 52 and 51, and 58, 54 and 54; one of 1 MiB
@@ -244,7 +251,7 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   for (const Message& message : messages_) ended.push_back({message.sender_op, why, Bytes{}});
   flights_.clear();
   messages_.clear();
-  others_ = short_ones_ = of_window_ = 0;
+  others_ = short_ones_ = own_ = of_window_ = 0;
   ahead_ = several_ = false;
   in_turns_ = turn_ = 0;
   holding_off_.end();

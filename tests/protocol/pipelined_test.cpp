@@ -183,17 +183,17 @@ TEST(Pipelined, StringsGoRoundFewLines) {
   RingShape shape;
   shape.slots = 8;
   shape.slot_bytes = 8192;
-  const auto places = [](RingPair& pair, RingWay way, int together, bool late) {
+  const auto places = [](RingPair& pair, RingWay way, int together, bool late, bool same = false) {
     const std::size_t first = pair.size();
     for (int message = 0; message < together; ++message) {
       const std::size_t number = pair.prepare(8 * std::uint64_t{4096}, 4096, false, false);
-      pair.sender().add({RingPair::sender_op(number), RingPair::receiver_op(number), pair[number].from, Bytes{4096}, true,
-                         nullptr, false, way});
+      pair.sender().add({RingPair::sender_op(number), RingPair::receiver_op(number), pair[same ? first : number].from,
+                         Bytes{4096}, true, nullptr, false, way});
       while (late && pair.step_sender()) continue;  // the next one comes while this one is under way
     }
     std::set<std::uint32_t> seen;
     const std::vector<SlotHeader> slots = pair.take_slots([&](const FullSlot& slot, std::size_t behind) {
-      EXPECT_EQ(0, std::memcmp(slot.data, pair[first + behind / 8].out.data() + slot.header.offset, 4096));
+      EXPECT_EQ(0, std::memcmp(slot.data, pair[same ? first : first + behind / 8].out.data() + slot.header.offset, 4096));
       seen.insert(slot.header.place);
     });
     EXPECT_EQ(slots.size(), 8U * static_cast<std::size_t>(together));
@@ -207,6 +207,7 @@ TEST(Pipelined, StringsGoRoundFewLines) {
     EXPECT_EQ(4U, places(strings, RingWay::strings, 2, false));
     EXPECT_EQ(4U, places(strings, RingWay::strings, 5, false));
     EXPECT_EQ(8U, places(strings, RingWay::strings, 2, true)) << "the first one was begun by itself";
+    EXPECT_EQ(8U, places(strings, RingWay::strings, 2, false, true)) << "the second one has the bytes of the first";
   }
 }
 
