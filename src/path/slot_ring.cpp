@@ -26,8 +26,8 @@ Offset SlotRingLayout::header(std::uint64_t n) const {
   return Offset{sizeof(SlotRingShared) + (n % kHeaders) * kHeaderStride};
 }
 
-Offset SlotRingLayout::slot(std::uint64_t n, std::uint64_t used) const {
-  return Offset{kFirstSlot + (n % used) * round_to_page(slot_bytes.value)};
+Offset SlotRingLayout::slot(std::uint64_t n) const {
+  return Offset{kFirstSlot + (n % slots) * round_to_page(slot_bytes.value)};
 }
 
 Bytes SlotRingLayout::total() const { return Bytes{kFirstSlot + slots * round_to_page(slot_bytes.value)}; }
@@ -78,7 +78,7 @@ SlotRingWriter::Round SlotRingWriter::round(std::uint64_t piece, Filling filling
 
 // Behind the start of the first slot.
 std::uint64_t SlotRingWriter::place_of(std::uint64_t n, const Round& round) const {
-  return layout_.slot(n, round.used).value - kFirstSlot + n / round.used % round.places * round.piece;
+  return layout_.slot(n % round.used).value - kFirstSlot + n / round.used % round.places * round.piece;
 }
 
 std::uint64_t SlotRingWriter::round_of(Bytes wanted) const {

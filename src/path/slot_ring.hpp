@@ -39,9 +39,7 @@ struct SlotRingLayout {
   Bytes slot_bytes;
   Bytes total() const;  // of the whole ring, a multiple of the page size
   Offset header(std::uint64_t n) const;
-  // Page-aligned. Of a ring that goes round its first `used` slots.
-  Offset slot(std::uint64_t n, std::uint64_t used) const;
-  Offset slot(std::uint64_t n) const { return slot(n, slots); }
+  Offset slot(std::uint64_t n) const;  // page-aligned
 };
 
 // Which bytes of its slot the next piece has, and how far the writer may be ahead of the reader. Pieces that a slot takes several of take turns in it, so that

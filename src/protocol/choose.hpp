@@ -90,8 +90,8 @@ struct SendMode {
   bool synchronous = false;  // complete only when its receive has begun
   bool blocking = false;     // until it is over, the caller does nothing else
   bool stays_eager = false;  // what fits a cell is over without its receive, however late its bytes come
-  bool shows =
-      false;  // what lies in memory that the two share is copied from there, whether or not its place was sent from lately
+  // What lies in memory that the two share is copied from there, whether or not its place was sent from lately.
+  bool shows = false;
 };
 
 // How the bytes lie in the buffer.

@@ -100,7 +100,7 @@ class RingSender {
   Filling filling_of(const Message& message) const;
   Bytes most_in_slot(const Message& message) const;
   Message* next_in_turn();
-  void drop(std::size_t number);
+  void count(const Message&message, bool joins), drop(std::size_t number);
   void begin_window();
   static bool runs_ahead(const Message&message), takes_four(const Message&message), has_own_bytes(const Message&message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);

@@ -21,15 +21,21 @@ bool RingSender::runs_ahead(const Message& message) {
 void RingSender::add(Message message) {
   if (message.hosts && message.laid == nullptr) message.again = sources_.use(message.piece.address(), message.piece.size);
   if (messages_.empty() && several_) several_ = !ring_->is_empty();
-  const bool other = !runs_ahead(message);
-  const bool short_one = !takes_four(message);
-  own_ += has_own_bytes(message) ? 1 : 0;
   messages_.push_back(std::move(message));
+  count(messages_.back(), true);
   several_ = several_ || messages_.size() > 1;
-  others_ += other ? 1 : 0;
-  short_ones_ += short_one ? 1 : 0;
   if (of_window_ == 0 && messages_.size() >= kWindow) begin_window();
   ahead_ = ahead_ && others_ == 0;
+}
+
+// It joins the messages, or leaves them.
+void RingSender::count(const Message& message, bool joins) {
+  const auto change = [&](std::size_t& number, bool is_one) {
+    if (is_one) number = joins ? number + 1 : number - 1;
+  };
+  change(others_, !runs_ahead(message));
+  change(short_ones_, !takes_four(message));
+  change(own_, has_own_bytes(message));
 }
 
 // Between hosts, of the sizes that run ahead only out of places that were sent from lately, and not out of such a one?
@@ -68,9 +74,7 @@ RingSender::Message* RingSender::next_in_turn() {
 }
 
 void RingSender::drop(std::size_t number) {
-  others_ -= runs_ahead(messages_[number]) ? 0 : 1;
-  short_ones_ -= takes_four(messages_[number]) ? 0 : 1;
-  own_ -= has_own_bytes(messages_[number]) ? 1 : 0;
+  count(messages_[number], false);
   messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(number));
   if (number < in_turns_) --in_turns_;
   if (number < turn_) --turn_;

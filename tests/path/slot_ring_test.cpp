@@ -127,28 +127,38 @@ TEST_P(SlotRing, AWriterThatRunsAheadHasAllPlacesAndTheReaderFindsThem) {
   }
 }
 
+// Random bytes that go through a ring, each piece of which is shown as soon as it is started, and compared when it is read.
+struct PiecesOfRing {
+  SlotRingWriter& writer;
+  SlotRingReader& reader;
+  std::deque<std::vector<std::byte>> sent = {};  // and not read yet
+  std::optional<Slot> start(Bytes bytes, Filling how) {
+    const auto slot = writer.start_next(bytes, how);
+    if (!slot) return std::nullopt;
+    sent.push_back(random_bytes(bytes.value));
+    std::memcpy(slot->data, sent.back().data(), bytes.value);
+    writer.publish_oldest({0, static_cast<std::uint32_t>(bytes.value), 0, slot->place, slot->next});
+    return slot;
+  }
+  void read() {
+    const auto full = reader.take_next();
+    ASSERT_TRUE(full);
+    EXPECT_TRUE(same({full->data, full->header.bytes}, sent.front()));
+    sent.pop_front();
+    reader.release_oldest();
+  }
+};
+
 // What lies elsewhere in the slots, in the first place or as longer pieces, is not written over: until it is released there is one piece for each slot.
 TEST_P(SlotRing, AWriterRunsAheadOnceAllIsReleasedThatLiesElsewhere) {
   const SlotRingLayout layout{GetParam(), Bytes{16384}};
   for (const auto& [wanted, filling] : {std::pair{4096U, Filling::in_place}, std::pair{8192U, Filling::by_turns}}) {
     SlotRingWriter writer{base_, layout, nullptr, Bytes{std::uint64_t{GetParam()} * 16384}};
     SlotRingReader reader{base_, layout, nullptr};
-    std::deque<std::vector<std::byte>> sent;
-    const auto start = [&](std::uint32_t bytes, Filling how) {
-      const auto slot = writer.start_next(Bytes{bytes}, how);
-      if (!slot) return false;
-      sent.push_back(random_bytes(bytes));
-      std::memcpy(slot->data, sent.back().data(), bytes);
-      writer.publish_oldest({0, bytes, 0, slot->place});
-      return true;
-    };
-    const auto read = [&] {
-      const auto full = reader.take_next();
-      ASSERT_TRUE(full);
-      EXPECT_TRUE(same({full->data, full->header.bytes}, sent.front()));
-      sent.pop_front();
-      reader.release_oldest();
-    };
+    PiecesOfRing pieces{writer, reader};
+    const auto start = [&](std::uint32_t bytes, Filling how) { return pieces.start(Bytes{bytes}, how).has_value(); };
+    const auto read = [&] { pieces.read(); };
+    const auto& sent = pieces.sent;
     while (start(wanted, filling)) continue;
     ASSERT_EQ(layout.slots, sent.size());
     for (std::uint32_t n = 0; n + 1 < layout.slots; ++n) {
@@ -171,40 +181,31 @@ TEST_P(SlotRing, AWriterRunsAheadOnceAllIsReleasedThatLiesElsewhere) {
   }
 }
 
-// What lies few has the first slots alone, and as many pieces outstanding; and begins where all others are released, as those do behind it.
+// Pieces of few slots have the first ones alone, and as many are outstanding; they begin where all others are released, as those do behind them.
 TEST_P(SlotRing, PiecesOfFewSlotsHaveThoseToThemselves) {
   const SlotRingLayout layout{GetParam(), Bytes{8192}};
   const std::uint64_t few = std::min(SlotRingLayout::kFew, std::uint64_t{layout.slots});
   for (const Filling other : {Filling::in_place, Filling::by_turns, Filling::ahead}) {
     SlotRingWriter writer{base_, layout, nullptr, Bytes{std::uint64_t{GetParam()} * 8192}};
     SlotRingReader reader{base_, layout, nullptr};
-    std::deque<std::vector<std::byte>> sent;
+    PiecesOfRing pieces{writer, reader};
+    const auto& sent = pieces.sent;
     std::uint32_t next = 0;  // place
     const auto start = [&](Filling how, bool alike) {
-      const auto slot = writer.start_next(Bytes{4096}, how);
+      const auto slot = pieces.start(Bytes{4096}, how);
       if (!slot) return false;
       EXPECT_TRUE(!alike || next == slot->place);
       next = slot->next;
       EXPECT_TRUE(how != Filling::few || slot->place < few * 8192);
       EXPECT_EQ(base_ + layout.slot(0).value + slot->place, slot->data);
-      sent.push_back(random_bytes(4096));
-      std::memcpy(slot->data, sent.back().data(), 4096);
-      writer.publish_oldest({0, 4096, 0, slot->place, slot->next});
       return true;
-    };
-    const auto read = [&] {
-      const auto full = reader.take_next();
-      ASSERT_TRUE(full);
-      EXPECT_TRUE(same({full->data, full->header.bytes}, sent.front()));
-      sent.pop_front();
-      reader.release_oldest();
     };
     // As many as there can be; then none of the other sort before all of them are read, where the two go round different slots.
     const auto fill_and_turn = [&](Filling one, Filling then) {
       while (start(one, !sent.empty())) continue;
       const std::uint64_t places = one == Filling::ahead ? 2 : 1;
       EXPECT_EQ(one == Filling::few ? few : std::min(places * layout.slots, SlotRingLayout::kHeaders), sent.size());
-      for (; !sent.empty(); read()) {
+      for (; !sent.empty(); pieces.read()) {
         if (few == layout.slots) continue;
         EXPECT_FALSE(start(then, false)) << sent.size() << " are left";
         EXPECT_FALSE(writer.news());
