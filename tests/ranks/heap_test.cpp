@@ -1,4 +1,6 @@
 // Messages out of host memory of the library's own, which the receiver copies from where it lies. Run as messages_test.cpp is.
+#include <isthmus/collective.h>
+
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -134,6 +136,45 @@ TEST(Heap, ShortOnesOfManyPlacesGoInSlots) {
   one(kPlaces - 1, kWhatever - 1, 301, true);
   one(0, kWhatever - 1, 302, !slots);
   one(1, kWhatever, 303, true);
+}
+
+std::uint64_t received_by_single_copy(int from) {
+  ist_traffic found{};
+  found.size = sizeof found;
+  EXPECT_EQ(IST_OK, ist_world_traffic(world(), from, IST_CARRIER_SINGLE_COPY, &found)) << ist_error_text();
+  return found.messages_received;
+}
+
+// Which no slot may have, or whose sender does not say that its place will be used again.
+TEST(Heap, SynchronousOnesAndCollectiveCallsTakeOneCopyFromAnyPlace) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  constexpr std::size_t kPlaces = 20;
+  constexpr std::size_t kBytes = 100000;
+  const Owned memory(kPlaces * kWhatever);
+  for (std::size_t place = 0; place < kPlaces; ++place) {
+    unsigned char* const here = memory.data() + place * kWhatever;
+    const auto wanted = random_bytes(kBytes, 500 + place);
+    if (rank() == 0) {
+      memory.fill(wanted, place * kWhatever);
+      ist_request request = IST_REQUEST_NULL;
+      IST_OK_OR_FAIL(ist_issend(ist_host(here), kBytes, IST_BYTE, 1, kTag, comm(), &request));
+      IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+    } else if (rank() == 1) {
+      ist_status status{};
+      std::vector<unsigned char> in(kBytes, 0xa5);
+      IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), kBytes, IST_BYTE, 0, kTag, comm(), &status));
+      EXPECT_EQ(-1, first_difference(wanted, in)) << "place " << place;
+      EXPECT_TRUE(off() || by_single_copy(status.carrier))
+          << "place " << place << " by " << ist_carrier_name(status.carrier);
+    }
+    const std::uint64_t before = rank() == 0 ? 0 : received_by_single_copy(0);
+    if (rank() != 0) std::fill_n(here, kBytes, static_cast<unsigned char>(0xa5));
+    IST_OK_OR_FAIL(ist_bcast(ist_host(here), kBytes, IST_BYTE, 0, comm()));
+    EXPECT_EQ(-1, first_difference(wanted, {here, here + kBytes})) << "place " << place;
+    if (rank() == 1 && size() == 2 && !off() && eager_limit() == kEager) {
+      EXPECT_EQ(before + 1, received_by_single_copy(0)) << "place " << place;
+    }
+  }
 }
 
 // More of them than there are words that say which still are.
