@@ -123,14 +123,15 @@ double slots_of_one_world(const std::string& file) { return slots_in(read_copies
 bool keep_learned_slots(const std::string& file, double up_to) {
   Json all = read_copies(file);
   const double before = slots_in(all, kSlotsOfOne);
-  if (!(up_to > 0)) {
-    all[kSlotTrials] = slot_trials(all) + 1;
-    if (before > 0 && slot_trials(all) >= kMostSlotTrials) all[name_of_number(&MachineProfile::slots_up_to)] = before;
-  } else if (before == 0 && up_to < static_cast<double>(kPairPayload)) {
-    all[kSlotsOfOne] = up_to;
-  } else {
-    all[name_of_number(&MachineProfile::slots_up_to)] = std::max(up_to, before);
+  const bool found = up_to > 0;
+  if (!found) all[kSlotTrials] = slot_trials(all) + 1;
+  const bool settled =
+      found ? before > 0 || up_to >= static_cast<double>(kPairPayload) : before > 0 && slot_trials(all) >= kMostSlotTrials;
+  if (settled) {
+    all[name_of_number(&MachineProfile::slots_up_to)] = found ? std::max(up_to, before) : before;
     all.erase(kSlotsOfOne);
+  } else if (found) {
+    all[kSlotsOfOne] = up_to;
   }
   return write_in_one_step(file, all.dump(2) + "\n");
 }

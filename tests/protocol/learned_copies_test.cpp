@@ -223,6 +223,7 @@ TEST_F(LearnedCopies, of_one_world_count_once_others_tried_in_vain) {
   MachineProfile next;
   EXPECT_TRUE(add_learned_copies(file(), next));
   EXPECT_EQ(next.slots_up_to, 24576);
+  EXPECT_EQ(slots_of_one_world(file()), 0) << "said once";
 }
 
 TEST_F(LearnedCopies, of_slots_are_not_what_they_cannot_be) {
