@@ -141,26 +141,24 @@ class RingReceiver {
   // `sender`: how error texts call it. `strings_first`: what a processor prefers, which is left for good reason only, and seldom tried otherwise.
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender, bool strings_first = prefers_strings())
       : kinds_(&kinds), sender_(std::move(sender)), flights_(most_in_flight) {
+    spare_.reserve(kMostSpare);
     for (std::size_t octave = 0; octave < kPaces; ++octave)
       paces_[octave] = strings_first
                            ? LapPace<RingWay>{kSeldom * first_pause(octave), trials(octave), RingWay::strings, kStringsLead}
                            : LapPace<RingWay>{first_pause(octave), trials(octave)};
   }
-  // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
+  // Slots for `operation`, which is not expected yet, will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
   void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid = nullptr) {
-    expect_by({RingWay::loops, timed, 0}, operation, piece, std::move(laid));
+    expect_by({RingWay::loops, timed, 0}, operation, piece).laid = std::move(laid);
   }
   // The same of bytes that are combined with others where they come; the piece is for those that cannot be there. The way that the sender is to go.
   RingWay expect_fold(std::uint32_t operation, const Piece& piece, const Fold& fold);
   // The same of a message between hosts: the quicker way, and whether the sender is to say how long its copies take.
   LapPace<RingWay>::Next expect_of_host(std::uint32_t operation, const Piece& piece, bool timed);
   // The sender refused: nothing will come.
-  void forget(std::uint32_t operation) {
-    messages_.erase(operation);
-    last_ = nullptr;
-  }
+  void forget(std::uint32_t operation);
   // Whose slots have not all come.
   std::vector<std::uint32_t> expected() const;
   void connect(SlotRingReader& ring) { ring_ = &ring; }
@@ -192,8 +190,8 @@ class RingReceiver {
     SlotHeader header;
     Clock::time_point begun;  // of the copy
   };
-  void expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
-                 std::shared_ptr<const PackWork> laid);
+  Message& expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece);
+  Message& again(std::uint32_t operation);
   Message* message_of(std::uint32_t operation);
   static void tell_times(const Message& message, Finished& end);
   static void note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun);
@@ -206,7 +204,11 @@ class RingReceiver {
   const Kinds* kinds_;
   std::string sender_;
   SlotRingReader* ring_ = nullptr;
-  std::unordered_map<std::uint32_t, Message> messages_;
+  using Messages = std::unordered_map<std::uint32_t, Message>;
+  Messages messages_;
+  // What the last ones lay in, of which a window's next ones need as many: more than malloc() has at hand.
+  static constexpr std::size_t kMostSpare = 64;
+  std::vector<Messages::node_type> spare_;
   std::uint32_t last_operation_ = 0;  // that a slot was for, and its message while it is there
   Message* last_ = nullptr;
   Flights<Flight> flights_;
@@ -217,8 +219,9 @@ class RingReceiver {
   static constexpr std::uint32_t first_pause(std::size_t octave) {
     return static_cast<std::uint32_t>(kMostLap >> (16 + octave)) + 2;
   }
-  // A trial costs a window, and more where strings are slow behind it: a bench of 22 windows had one in three that ended so (2026-11-30).
-  static constexpr std::uint32_t kSeldom = 32;
+  // A trial costs its own window and one or two behind it, whose lines the other way has left: of 20 windows of 256 KiB behind 20 others three took 4.1 to 5.4 us
+  // a message in place of 3.7 (AMD EPYC, Zen 5, 2026-11-30). First after 68 windows of 64 such messages.
+  static constexpr std::uint32_t kSeldom = 128;
   // Each trial goes twice round what a window's sender may be ahead.
   static constexpr std::uint32_t trials(std::size_t octave) {
     return static_cast<std::uint32_t>(2 * kMostLap >> (16 + octave));

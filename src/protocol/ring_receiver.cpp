@@ -10,24 +10,39 @@
 
 namespace ist {
 
-void RingReceiver::expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece,
-                             std::shared_ptr<const PackWork> laid) {
-  messages_[operation] = {piece, Bytes{}, {}, by, Bytes{}, {}, {}, std::move(laid), {}, {}};
-  last_ = nullptr;
+RingReceiver::Message& RingReceiver::expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece) {
+  Message& message = spare_.empty() ? messages_[operation] : again(operation);
+  message.piece = piece;
+  message.by = by;
+  return message;
+}
+
+RingReceiver::Message& RingReceiver::again(std::uint32_t operation) {
+  Messages::node_type node = std::move(spare_.back());
+  spare_.pop_back();
+  node.key() = operation;
+  return messages_.insert(std::move(node)).position->second;
+}
+
+void RingReceiver::forget(std::uint32_t operation) {
+  if (operation == last_operation_) last_ = nullptr;
+  Messages::node_type node = messages_.extract(operation);
+  if (node.empty() || spare_.size() == kMostSpare) return;
+  node.mapped() = Message{};
+  spare_.push_back(std::move(node));
 }
 
 // Not timed: what combines says nothing of how long copies take.
 RingWay RingReceiver::expect_fold(std::uint32_t operation, const Piece& piece, const Fold& fold) {
   const RingWay way = pace_of(piece.size).way();
-  expect_by({way, false, 0}, operation, piece, nullptr);
-  messages_[operation].fold = fold;
+  expect_by({way, false, 0}, operation, piece).fold = fold;
   return way;
 }
 
 LapPace<RingWay>::Next RingReceiver::expect_of_host(std::uint32_t operation, const Piece& piece, bool timed) {
   LapPace<RingWay>::Next by = pace_of(piece.size).next();
   by.timed = by.timed || timed;
-  expect_by(by, operation, piece, nullptr);
+  expect_by(by, operation, piece);
   return by;
 }
 

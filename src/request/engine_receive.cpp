@@ -270,9 +270,10 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     return finish(operation, index, {});
   }
   const auto sender = static_cast<KindId>(announced.kind);
+  const bool hosts = to.kind == KindId::host && sender == KindId::host;  // nothing is lent then
   Loan loan;
-  auto bouncing = lend_parts(operation, from, to, announced);
-  if (!bouncing) {
+  auto bouncing = hosts ? std::nullopt : lend_parts(operation, from, to, announced);
+  if (!bouncing && !hosts) {
     loan = lend(from, to, sender);
     // It may have waited for a block until its memory could be lent.
     if (loan.allocation != 0)
@@ -282,7 +283,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   }
   if (bouncing) loan = bouncing->loan;
   if (waits_for_block(operation)) return;
-  if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
+  if (!hosts && (would_fetch(from, to, sender) || would_gather(operation, from, sender)))
     clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   bool timed = operation.timed;
   auto laid = bouncing ? nullptr : into_place(operation, from, sender);
@@ -290,7 +291,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     if (from.receiver->expect_fold(clear.receiver_op, to, *fold) == RingWay::strings && sender == KindId::host)
       clear.flags |= kEnvelopeByStrings;
     timed = false;
-  } else if (to.kind == KindId::host && sender == KindId::host && laid == nullptr) {
+  } else if (hosts && laid == nullptr) {
     const auto by = from.receiver->expect_of_host(clear.receiver_op, to, timed);
     timed = by.timed;
     if (by.way == RingWay::strings) clear.flags |= kEnvelopeByStrings;
