@@ -45,15 +45,16 @@ SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::fu
 // Guard ROOM of models/slot_ring.pml: numbers that are less than `slots` apart are in different slots, wherever there. Guard ALIKE: those further apart, and
 // less than slots and places are, are in different ones of these only if all take the same turns. Guards FEW and MANY: rounds of fewer or more
 // slots may put numbers that are close into one, so that all of the others are released first.
-std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling) {
+std::optional<Slot> SlotRingWriter::start_next(Bytes wanted, Filling filling, std::uint64_t most) {
   const Round round = this->round(round_to_page(std::max<std::uint64_t>(wanted.value, 1)), filling);
   const std::uint64_t since = round == round_ ? alike_since_ : started_;
   const std::uint64_t others = round.used == round_.used ? 0 : started_;
   // How many are to be released, as far as it is known now.
   const auto least = [&] {
     const bool all = filling == Filling::ahead && released_seen_ >= since;
-    const std::uint64_t most = all ? std::min(SlotRingLayout::kHeaders, round.used * round.places) : round.used;
-    return std::max(others, started_ + 1 - std::min(started_ + 1, most));
+    const std::uint64_t places = std::min({most, SlotRingLayout::kHeaders, round.used * round.places});
+    const std::uint64_t room = all ? std::max(round.used, places) : round.used;
+    return std::max(others, started_ + 1 - std::min(started_ + 1, room));
   };
   if (released_seen_ < least()) {
     // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.

@@ -71,7 +71,9 @@ class SlotRingWriter {
   SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap = {});
   // The next free slot, for `wanted` bytes, or all that it takes; none if all that the filling has are filled or being filled, or if others are to be released
   // first. Who is not `ahead` has one slot for each number; who is, has so until all that lies elsewhere in the slots has been released.
-  std::optional<Slot> start_next(Bytes wanted, Filling filling = Filling::by_turns);
+  // `most`: no more than so many pieces are outstanding then, or one in each slot, where those are more.
+  std::optional<Slot> start_next(Bytes wanted, Filling filling = Filling::by_turns,
+                                 std::uint64_t most = SlotRingLayout::kHeaders);
   std::optional<Slot> start_next() { return start_next(layout_.slot_bytes); }
   // The oldest started slot has its bytes: shows it to the reader.
   void publish_oldest(const SlotHeader& header);

@@ -6,7 +6,10 @@
 // Errors         : none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+
+#include "protocol/running_ahead.hpp"
 
 namespace ist {
 
@@ -16,7 +19,7 @@ class HoldingOff {
   // A few slots in a row that were filled otherwise, such as those of a message by itself, leave the others as they were.
   static constexpr std::uint64_t kForgotten = 16;
   // So many slots of a round are shown at once. Where not twice as many are to be filled the reader is not held off: it would be for most of what there is.
-  static constexpr std::uint64_t burst_of(std::uint64_t round) { return round * 3 / 8; }
+  static constexpr std::uint64_t burst_of(std::uint64_t round) { return std::min(round * 3 / 8, kMostAhead); }
 
   // A slot is filled so: ahead of the reader, or near.
   void filled(bool ahead, Way way) {

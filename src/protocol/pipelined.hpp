@@ -67,15 +67,17 @@ class RingSender {
     RingWay way = RingWay::loops;                    // of hosts
     Offset next = {};                                // first byte not yet started
     bool again = false;                              // out of a place that was sent from lately; add() finds out
+    bool like_last = false;                          // out of the same bytes as the one before it, if there is one; the same
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds),
         ring_(&ring),
         most_in_flight_(most_in_flight),
         flights_(std::max(most_in_flight, SlotRingLayout::kHeaders)) {}
-  // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring as far ahead of its receiver as that has
-  // room, unless that is slow, and at first shown in bursts (running_ahead.hpp, holding_off.hpp); kLongestWindow of them are one. Messages by themselves are not: what they are written
-  // to is to be in the nearest cache of both sides. Nor is a window with one below kLeastInTurns out of a place that was not sent from lately.
+  // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring kMostAhead pieces ahead of its receiver,
+  // unless that is slow, and at first shown in bursts (running_ahead.hpp, holding_off.hpp); kLongestWindow of them are one. Messages by themselves are not: what they
+  // are written to is to be in the nearest cache of both sides. Nor is a window with one below kLong out of a place that was not sent from lately, or with one
+  // above it, if all are not out of the same bytes.
   // Messages go in the order in which they are added. Those between hosts of kLeastInTurns bytes and more that are sent out of the same ones, one behind
   // the other, take turns, a slot each: each part of these bytes is read once from far away, and by the others out of the writer's nearest caches.
   void add(Message message);
@@ -103,6 +105,7 @@ class RingSender {
   void count(const Message&message, bool joins), drop(std::size_t number);
   void begin_window();
   static bool runs_ahead(const Message&message), takes_four(const Message&message), has_own_bytes(const Message&message);
+  static bool has_bytes_of(const Message& other, const Message& message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
   void learn(RingWay way, double pace);
   void note_filling(RingWay way, Bytes piece);
@@ -114,7 +117,8 @@ class RingSender {
   SlotRingWriter* ring_;
   static constexpr std::size_t kWindow = 8;
   static constexpr std::size_t kLongestWindow = 64;
-  static constexpr Bytes kLeastInTurns = mebibytes(1);
+  static constexpr Bytes kLeastInTurns = kibibytes(512);
+  static constexpr Bytes kLong = mebibytes(1);
   static constexpr std::uint64_t kFewestAlone =
       8;  // slots of a message by itself: those are filled while others are emptied
   std::deque<Message> messages_;

@@ -8,18 +8,25 @@
 
 namespace ist {
 
-// Whose copies fill() makes, and judges; and of which a window of the fewest messages has room in the ring's part. Longer ones gain nothing, since that
-// is a small part of a window of theirs: 4 MiB ahead, of 1 MiB 56 GB/s in place of 59, of 2 and 4 MiB the same (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
-// Nor do messages below kLeastInTurns that have bytes of their own, which the ring, where it goes round all of its memory, has to share the caches with. Windows of
-// 64, just written, of 256 and 512 KiB 20.5 and 41 us a message, near 11 and 35, of 1 MiB 81 and 84; out of one place or two far is
-// quicker, out of four as quick (same kind of machine, medians of five runs, 2026-11-30).
+// Whose copies fill() makes, and judges; but bytes with which the ring, where it goes round all of its memory, would have to share the caches: below
+// kLong those that were not sent lately. Windows of 64, just written, of 256 and 512 KiB 20.5 and 41 us a message, near 11 and 35, of 1 MiB 81 and 84; out of
+// one place or two far is quicker, out of four as quick. Above it those of several places: of 2 and 4 MiB out of one place 28.5 and 55 us far, near
+// 33.5 and 68, but out of four and two places 51 and 98, near 42 and 85; of 1 MiB out of two, four and eight as quick (AMD EPYC, Zen 5, a line in 0.06 us, medians of three
+// to five runs, 2026-11-30).
 bool RingSender::runs_ahead(const Message& message) {
-  return message.hosts && message.laid == nullptr && (message.again || message.piece.size >= kLeastInTurns) &&
-         message.slot_bytes.value <= kMostOfOneThread && message.piece.size.value <= kMostLap / kWindow;
+  if (!message.hosts || message.laid != nullptr || message.slot_bytes.value > kMostOfOneThread) return false;
+  if (message.piece.size < kLong) return message.again;
+  return message.like_last || message.piece.size == kLong;
+}
+
+bool RingSender::has_bytes_of(const Message& other, const Message& message) {
+  return other.hosts && other.laid == nullptr && other.piece.address() == message.piece.address() &&
+         other.piece.size == message.piece.size;
 }
 
 void RingSender::add(Message message) {
   if (message.hosts && message.laid == nullptr) message.again = sources_.use(message.piece.address(), message.piece.size);
+  message.like_last = messages_.empty() || has_bytes_of(messages_.back(), message);
   if (messages_.empty() && several_) several_ = !ring_->is_empty();
   messages_.push_back(std::move(message));
   count(messages_.back(), true);
@@ -40,7 +47,7 @@ void RingSender::count(const Message& message, bool joins) {
 
 // Between hosts, of the sizes that run ahead only out of places that were sent from lately, and not out of such a one?
 bool RingSender::has_own_bytes(const Message& message) {
-  return message.hosts && message.laid == nullptr && !message.again && message.piece.size < kLeastInTurns;
+  return message.hosts && message.laid == nullptr && !message.again && message.piece.size < kLong;
 }
 
 // Are there two slots and more in it, of four times as many bytes as are usual?
@@ -56,15 +63,13 @@ void RingSender::begin_window() {
 
 // Where no turn is under way those are told off that will take turns until all of them have been started: what is added later begins behind them, so that each
 // part of the bytes has all its turns together. Of 64 messages of 2 and 4 MiB out of one buffer 60 GB/s, one after the other 53; out of buffers of their own
-// there would be nothing to be read again, and the first ones would be there last (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29).
+// there would be nothing to be read again, and the first ones would be there last (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-29). In windows that run ahead of 512 KiB
+// 6.97 us a message in place of 7.4, into two to eight places 7.6 to 8.5 in place of 9.4 to 9.0, into 32 9.2 and 9.4; of 256 KiB 3.67 and 3.60 (2026-11-30).
 RingSender::Message* RingSender::next_in_turn() {
   if (messages_.empty()) return nullptr;
   if (in_turns_ == 0) {
     const Message& front = messages_.front();
-    const auto is_alike = [&](const Message& other) {
-      return other.hosts && other.laid == nullptr && other.piece.address() == front.piece.address() &&
-             other.piece.size == front.piece.size;
-    };
+    const auto is_alike = [&](const Message& other) { return has_bytes_of(other, front); };
     const auto other = front.piece.size < kLeastInTurns ? messages_.begin()
                                                         : std::find_if_not(messages_.begin(), messages_.end(), is_alike);
     in_turns_ = std::clamp<std::size_t>(static_cast<std::size_t>(other - messages_.begin()), 1, kLongestWindow);
@@ -100,7 +105,7 @@ Filling RingSender::filling_of(const Message& message) const {
 // among those of a window, since a piece of another size waits until those before it are released; and of a message by itself from 2 MiB on. Neither beyond what
 // the ring goes round otherwise, which is a job's memory.
 Bytes RingSender::most_in_slot(const Message& message) const {
-  const bool is_long = ahead_ || message.piece.size >= kLeastInTurns;
+  const bool is_long = ahead_ || message.piece.size >= kLong;
   if (!is_long || !message.hosts || message.laid != nullptr) return message.slot_bytes;
   const Bytes four{4 * message.slot_bytes.value};
   const bool wants_four = ahead_ ? short_ones_ == 0 : message.piece.size.value >= kFewestAlone * four.value;
@@ -132,7 +137,7 @@ bool RingSender::start_copies() {
   if (in_turn == nullptr) return false;
   Message& message = *in_turn;
   const Bytes most = most_in_slot(message);
-  const auto slot = ring_->start_next(most, filling_of(message));
+  const auto slot = ring_->start_next(most, filling_of(message), kMostAhead);
   if (!slot) return false;
   const Bytes length = smaller(smaller(most, slot->capacity), message.piece.size - (message.next - Offset{}));
   const Piece source = message.piece.part(message.next, length);

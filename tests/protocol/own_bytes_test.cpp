@@ -44,5 +44,34 @@ TEST(OwnBytes, AWindowOfMessagesOfOneMiBRunsAheadWhateverItsBytes) {
   EXPECT_LT(0, sent_ahead(8, kMiB));
 }
 
+// Longer ones where they take turns.
+TEST(OwnBytes, AWindowOfLongerMessagesRunsAheadOutOfTheSameBytes) {
+  constexpr std::uint64_t kLong = 1048577;
+  RingShape shape;
+  shape.slot_bytes = 1048576;
+  shape.slots = 8;
+  RingPair pair{29, shape};
+  // Every so manieth has bytes of its own. Do they fill more pieces than there are slots?
+  const auto runs_ahead = [&](int messages, int own) {
+    const std::size_t first = pair.size();
+    for (int i = 0; i < messages; ++i) {
+      const std::size_t number = pair.prepare(kLong, 65536, false, false);
+      if (i % own != 0) pair.share(number, number - 1);
+      pair.send(number);
+    }
+    while (pair.step_sender()) continue;
+    const std::uint64_t pieces = pair.outstanding();
+    pair.run();
+    for (std::size_t i = first; i < pair.size(); ++i) pair.expect_whole(i);
+    EXPECT_TRUE(pieces == shape.slots || pieces == kMostAhead) << pieces;
+    return pieces > shape.slots;
+  };
+  for (int i = 0; i < 24; ++i) EXPECT_FALSE(runs_ahead(1, 1)) << "by itself";
+  EXPECT_TRUE(runs_ahead(8, 8));
+  EXPECT_FALSE(runs_ahead(8, 1));
+  EXPECT_FALSE(runs_ahead(8, 7)) << "one of them is enough";
+  EXPECT_TRUE(runs_ahead(9, 9));
+}
+
 }  // namespace
 }  // namespace ist::test

@@ -297,25 +297,25 @@ std::vector<std::size_t> order_of_slots(RingPair& pair) {
   return order;
 }
 
-constexpr std::uint64_t kInTurns = 1048576;
+constexpr std::uint64_t kInTurns = 524288;
 constexpr std::uint64_t kFill = kInTurns / 4;
 
 // And those of long messages, also of one by itself, as far as one thread copies as many.
 TEST(Pipelined, SlotsOfLongMessagesBetweenHostsHaveTwiceTheBytesOrFourTimes) {
   RingShape shape;
-  shape.slot_bytes = kFill;
+  shape.slot_bytes = kInTurns / 2;
   shape.slots = 2;
   RingPair pair{15, shape};
   const auto sizes_of = [&](std::uint64_t bytes, std::uint64_t fill) {
     pair.prepare_and_send(bytes, fill, false, false);
     return sizes_of_slots(pair);
   };
-  EXPECT_EQ(sizes_of(kInTurns, 65536), (Sizes{{8, 131072}}));
-  EXPECT_EQ(sizes_of(kInTurns - 1, 65536), (Sizes{{15, 65536}, {1, 65535}}));
-  EXPECT_EQ(sizes_of(kInTurns, 131072), (Sizes{{4, 262144}})) << "twice as many";
-  EXPECT_EQ(sizes_of(kInTurns, 262144), (Sizes{{4, 262144}}));
-  EXPECT_EQ(sizes_of(2 * kInTurns - 1, 65536), (Sizes{{15, 131072}, {1, 131071}}));
-  EXPECT_EQ(sizes_of(2 * kInTurns, 65536), (Sizes{{8, 262144}})) << "eight of four times as many";
+  EXPECT_EQ(sizes_of(2 * kInTurns, 65536), (Sizes{{8, 131072}}));
+  EXPECT_EQ(sizes_of(2 * kInTurns - 1, 65536), (Sizes{{15, 65536}, {1, 65535}}));
+  EXPECT_EQ(sizes_of(2 * kInTurns, 131072), (Sizes{{4, 262144}})) << "twice as many";
+  EXPECT_EQ(sizes_of(2 * kInTurns, 262144), (Sizes{{4, 262144}}));
+  EXPECT_EQ(sizes_of(4 * kInTurns - 1, 65536), (Sizes{{15, 131072}, {1, 131071}}));
+  EXPECT_EQ(sizes_of(4 * kInTurns, 65536), (Sizes{{8, 262144}})) << "eight of four times as many";
 }
 
 TEST(Pipelined, SlotsOfAWindowOfLongerMessagesHaveFourTimesTheBytes) {

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <new>
 #include <random>
 #include <span>
 #include <string>
@@ -202,6 +203,11 @@ class RingPair {
   RingReceiver& receiver() { return receiver_; }
   SlotRingWriter& writer() { return writer_; }
   SlotRingReader& reader() { return reader_; }
+  // Pieces that were shown, and not given back.
+  std::uint64_t outstanding() {
+    const auto& shared = *std::launder(reinterpret_cast<const SlotRingShared*>(ring_memory()));
+    return shared.published.load() - shared.released.load();
+  }
   std::uint64_t random(std::uint64_t below) { return random_() % below; }
 
  private:
