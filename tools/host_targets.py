@@ -19,9 +19,6 @@ SHARED = "host to host, out of memory of ist_memory_alloc, 32 KiB to 4 MiB, band
 # What tools/peers/compare.py could not wait for any longer.
 MOVED = "the two processors were at several distances meanwhile: what is compared may be of several"
 RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
-# Why long windows are behind an Open MPI that copies twice; found by a sender that did so for once (docs/measured/README.md).
-TURNS = ("ob1's messages take turns out of one buffer, so each part is in the nearest cache when it is sent again; ours go in order so that the "
-         "first is over first")
 
 
 def size_text(size):
@@ -44,13 +41,6 @@ def worst(pairs, factor, sizes=BANDWIDTH_SIZES):
     if least[1] < factor * least[2]:
         return least, False
     return least, True if {pair[0] for pair in pairs} >= set(sizes) else None
-
-
-def why_missed(about, size, peer_name):
-    """What is known of windows out of one buffer that nobody writes meanwhile, from that size's best peer; None: nothing."""
-    known = (MIB <= size <= 4 * MIB and "pml ob1, no single copy" in peer_name and about.get("alike") is not False
-             and about["machine"].startswith("AMD EPYC"))  # where it was found
-    return TURNS if known else None
 
 
 def line_entry(about, ours, limit):
@@ -164,7 +154,7 @@ def from_comparison(entries):
         (size, ours, theirs), passed = worst(list(rates_of(windows)), 1)
         name = found["bandwidth", size]["peer_name"]
         yield entry("10b", f"{PEERS}, worst at {size_text(size)}", windows[0], ours, "GB/s", "never below the best peer", peer=theirs,
-                    peer_name=name, passed=passed, note=why_missed(windows[0], size, name) if passed is False else None)
+                    peer_name=name, passed=passed)
     fresh = [one for (call, size), one in found.items() if call == "bandwidth fresh"]
     if fresh:
         (size, ours, theirs), passed = worst(list(rates_of(fresh)), 1, [size for size in BANDWIDTH_SIZES if size <= MIB])

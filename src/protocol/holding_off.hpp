@@ -6,10 +6,7 @@
 // Errors         : none.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-
-#include "protocol/running_ahead.hpp"
 
 namespace ist {
 
@@ -18,8 +15,6 @@ class HoldingOff {
  public:
   // A few slots in a row that were filled otherwise, such as those of a message by itself, leave the others as they were.
   static constexpr std::uint64_t kForgotten = 16;
-  // So many slots of a round are shown at once. Where not twice as many are to be filled the reader is not held off: it would be for most of what there is.
-  static constexpr std::uint64_t burst_of(std::uint64_t round) { return std::min(round * 3 / 8, kMostAhead); }
 
   // A slot is filled so: ahead of the reader, or near.
   void filled(bool ahead, Way way) {
@@ -35,11 +30,12 @@ class HoldingOff {
   }
   // The last slots were slow.
   void want() { wanted_ = true; }
-  // Is it to begin? begin() of a round of so many slots says that it does; it stays wanted until then.
+  // Is it to begin? begin() of a round of so many slots, shown in bursts of so many, says that it does; it stays wanted until then, and is not begun
+  // where not two bursts are to be filled: the reader would be held off for most of what there is.
   bool is_wanted() const { return wanted_ && ahead_ && left_ == 0; }
-  void begin(std::uint64_t round) {
+  void begin(std::uint64_t round, std::uint64_t burst) {
     left_ = round;
-    burst_ = burst_of(round);
+    burst_ = burst;
     wanted_ = false;
   }
   void end() { left_ = 0; }

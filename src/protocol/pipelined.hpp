@@ -74,7 +74,7 @@ class RingSender {
         ring_(&ring),
         most_in_flight_(most_in_flight),
         flights_(std::max(most_in_flight, SlotRingLayout::kHeaders)) {}
-  // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring kMostAhead pieces ahead of its receiver,
+  // A window of messages between hosts, kWindow of them one behind the other, is filled into the ring most_ahead() pieces ahead of its receiver,
   // unless that is slow, and at first shown in bursts (running_ahead.hpp, holding_off.hpp); kLongestWindow of them are one. Messages by themselves are not: what they
   // are written to is to be in the nearest cache of both sides. Nor is a window with one below kLong out of a place that was not sent from lately, or with one
   // above it, if all are not out of the same bytes.
@@ -103,7 +103,7 @@ class RingSender {
   Bytes most_in_slot(const Message& message) const;
   Message* next_in_turn();
   void count(const Message&message, bool joins), drop(std::size_t number);
-  void begin_window();
+  void begin_window(), lead(Message&front);
   static bool runs_ahead(const Message&message), takes_four(const Message&message), has_own_bytes(const Message&message);
   static bool has_bytes_of(const Message& other, const Message& message);
   std::uint64_t fill(const Message& message, std::byte* to, const Piece& from);
@@ -151,7 +151,7 @@ class RingReceiver {
                            ? LapPace<RingWay>{kSeldom * first_pause(octave), trials(octave), RingWay::strings, kStringsLead}
                            : LapPace<RingWay>{first_pause(octave), trials(octave)};
   }
-  // Slots for `operation`, which is not expected yet, will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
+  // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `laid`: how they are brought
   // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
   void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> laid = nullptr) {
@@ -195,7 +195,7 @@ class RingReceiver {
     Clock::time_point begun;  // of the copy
   };
   Message& expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece);
-  Message& again(std::uint32_t operation);
+  Message& begin(std::uint32_t operation);
   Message* message_of(std::uint32_t operation);
   static void tell_times(const Message& message, Finished& end);
   static void note_copy(Message& message, const SlotHeader& slot, Clock::time_point begun);
@@ -226,7 +226,7 @@ class RingReceiver {
   // A trial costs its own window and one or two behind it, whose lines the other way has left: of 20 windows of 256 KiB behind 20 others three took 4.1 to 5.4 us
   // a message in place of 3.7 (AMD EPYC, Zen 5, 2026-11-30). First after 68 windows of 64 such messages.
   static constexpr std::uint32_t kSeldom = 128;
-  // Each trial goes twice round what a window's sender may be ahead.
+  // Each trial goes twice round the ring.
   static constexpr std::uint32_t trials(std::size_t octave) {
     return static_cast<std::uint32_t>(2 * kMostLap >> (16 + octave));
   }

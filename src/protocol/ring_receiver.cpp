@@ -11,17 +11,21 @@
 namespace ist {
 
 RingReceiver::Message& RingReceiver::expect_by(LapPace<RingWay>::Next by, std::uint32_t operation, const Piece& piece) {
-  Message& message = spare_.empty() ? messages_[operation] : again(operation);
+  Message& message = begin(operation);
   message.piece = piece;
   message.by = by;
   return message;
 }
 
-RingReceiver::Message& RingReceiver::again(std::uint32_t operation) {
+// As a new one.
+RingReceiver::Message& RingReceiver::begin(std::uint32_t operation) {
+  if (spare_.empty()) return messages_[operation] = Message{};
   Messages::node_type node = std::move(spare_.back());
   spare_.pop_back();
   node.key() = operation;
-  return messages_.insert(std::move(node)).position->second;
+  const auto placed = messages_.insert(std::move(node));
+  if (!placed.inserted) placed.position->second = Message{};
+  return placed.position->second;
 }
 
 void RingReceiver::forget(std::uint32_t operation) {

@@ -86,7 +86,17 @@ void RingSender::drop(std::size_t number) {
   if (turn_ >= in_turns_) turn_ = 0;
   of_window_ = messages_.empty() ? 0 : of_window_ - std::min<std::size_t>(of_window_, 1);
   ahead_ = ahead_ && !messages_.empty();
+  if (number == 0 && !messages_.empty()) lead(messages_.front());
   if (of_window_ == 0 && messages_.size() >= kWindow) begin_window();
+}
+
+// There is none before it any more. Where it had other bytes than that a window of its own may begin.
+void RingSender::lead(Message& front) {
+  const std::size_t others = others_;
+  count(front, false);
+  front.like_last = true;
+  count(front, true);
+  if (others_ == 0 && others > 0) of_window_ = 0;
 }
 
 Filling RingSender::filling_of(const Message& message) const {
@@ -137,7 +147,7 @@ bool RingSender::start_copies() {
   if (in_turn == nullptr) return false;
   Message& message = *in_turn;
   const Bytes most = most_in_slot(message);
-  const auto slot = ring_->start_next(most, filling_of(message), kMostAhead);
+  const auto slot = ring_->start_next(most, filling_of(message), most_ahead(most));
   if (!slot) return false;
   const Bytes length = smaller(smaller(most, slot->capacity), message.piece.size - (message.next - Offset{}));
   const Piece source = message.piece.part(message.next, length);
@@ -176,7 +186,9 @@ bool RingSender::start_copies() {
 
 // How long it took, where that is wanted; never 0 then.
 std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piece& from) {
-  const bool judged = runs_ahead(message) && running_ahead_.is_timed(message.way, ahead_);
+  // Not a long one by itself, whose bytes come from wherever they are.
+  const bool teaches = runs_ahead(message) && (message.piece.size <= kLong || messages_.size() > 1);
+  const bool judged = teaches && running_ahead_.is_timed(message.way, ahead_);
   const bool timed = message.timed || judged;
   const auto begun = timed ? Clock::now() : Clock::time_point{};
   if (message.way == RingWay::strings)
@@ -185,7 +197,7 @@ std::uint64_t RingSender::fill(const Message& message, std::byte* to, const Piec
     handing_.copy(to, from.address(), from.size.value);
   if (!timed) return 0;
   const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count();
-  if (runs_ahead(message) && from.size >= message.slot_bytes)
+  if (teaches && from.size >= message.slot_bytes)
     learn(message.way, static_cast<double>(took) / static_cast<double>(from.size.value));
   return message.timed ? static_cast<std::uint64_t>(std::max<std::int64_t>(took, 1)) : 0;
 }
@@ -204,7 +216,8 @@ void RingSender::note_filling(RingWay way, Bytes piece) {
   holding_off_.filled(ahead_, way);
   if (!holding_off_.is_wanted()) return;
   const std::uint64_t round = std::min(ring_->round_of(piece), SlotRingLayout::kHeaders);
-  if (has_left(Bytes{2 * HoldingOff<RingWay>::burst_of(round) * piece.value})) holding_off_.begin(round);
+  const std::uint64_t burst = std::min(round * 3 / 8, most_ahead(piece));
+  if (has_left(Bytes{2 * burst * piece.value})) holding_off_.begin(round, burst);
 }
 
 // Of all messages, at least so many bytes to be filled?

@@ -1,4 +1,4 @@
-// May the sender of a window run ahead of its receiver as far as the ring has room? Found out by how long it takes to fill slots.
+// May the sender of a window run ahead of its receiver? Found out by how long it takes to fill slots.
 //
 // Who calls this : protocol/ring_sender.cpp, per window and timed slot.
 // Threads        : under the world's lock.
@@ -9,7 +9,7 @@
 // keeps up instead, it takes each line from the writer, who has to ask for it back a round later, fills slots four times as slowly, and so is kept up with
 // the more: 70 GB/s and more or 19, for windows on end, where slots that are few and near have 55 to 58 (AMD EPYC, Zen 5, a line in 0.06 us). It begins so
 // wherever slots were filled otherwise before: near, or the other way. So there the writer holds the reader off for one round of the ring, in which it shows
-// slots in bursts, each when it is as far ahead as it may be, or three eighths of a round are full (2 MiB, where a second cache has 1 MiB). Of 16 runs that never left a window for being slow,
+// slots in bursts, each when three eighths of a round are full (3 MiB, where a second cache has 1 MiB), or it is as far ahead as it may be. Of 16 runs that never left a window for being slow,
 // and held nobody off, 9 were slow for 2 to 12 windows; of 8 that held the reader off after a slow verdict none was slow for longer than that one (2026-11-30).
 #pragma once
 
@@ -18,13 +18,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/units.hpp"
+
 namespace ist {
 
-// So many pieces it may be ahead at most, which are 2 to 4 of the 8 MiB of a round: beyond a second cache ahead of its reader, and beyond one behind it, whose lines
+// So many pieces of that size it may be ahead at most, or one in each slot, which are 2 to 4 of the 8 MiB of a round: beyond a second cache ahead of its reader, and beyond one behind it, whose lines
 // would have to be asked for back from there where the ring is nearly full. And what lies long in the ring leaves the shared cache, where others use that, too: the 20
 // windows behind the first 20 of a program took, of 256 KiB a message, 3.8 to 4.0 us, and 4.0 to 4.3 with all 64 pieces, those of 1 MiB 14.1 to 14.9 and 16.2
 // to 16.8, later ones 3.7 and 3.7, 14.5 and 16.2 (AMD EPYC, Zen 5, medians of 6 to 14 starts in turn, 2026-11-30).
 inline constexpr std::uint64_t kMostAhead = 16;
+inline constexpr Bytes kAhead = mebibytes(2);  // of pieces that are shorter
+inline std::uint64_t most_ahead(Bytes piece) {
+  return std::max(kMostAhead, kAhead.value / std::max<std::uint64_t>(piece.value, 1));
+}
 
 template <class Way, std::size_t kWays = 2>
 class RunningAhead {

@@ -272,19 +272,20 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   const auto sender = static_cast<KindId>(announced.kind);
   const bool hosts = to.kind == KindId::host && sender == KindId::host;  // nothing is lent then
   Loan loan;
-  auto bouncing = hosts ? std::nullopt : lend_parts(operation, from, to, announced);
-  if (!bouncing && !hosts) {
-    loan = lend(from, to, sender);
+  std::optional<state::Bouncing> bouncing;
+  if (!hosts) {
+    bouncing = lend_parts(operation, from, to, announced);
+    if (!bouncing) loan = lend(from, to, sender);
     // It may have waited for a block until its memory could be lent.
     if (loan.allocation != 0)
       leave_blocks(operation);
-    else
+    else if (!bouncing)
       bouncing = lend_bounce(operation, from, to, announced);
+    if (bouncing) loan = bouncing->loan;
+    if (waits_for_block(operation)) return;
+    if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
+      clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   }
-  if (bouncing) loan = bouncing->loan;
-  if (waits_for_block(operation)) return;
-  if (!hosts && (would_fetch(from, to, sender) || would_gather(operation, from, sender)))
-    clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   bool timed = operation.timed;
   auto laid = bouncing ? nullptr : into_place(operation, from, sender);
   if (const Fold* const fold = operation.fold(); fold != nullptr && fold->size == to.size) {

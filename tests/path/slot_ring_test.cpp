@@ -127,6 +127,31 @@ TEST_P(SlotRing, AWriterThatRunsAheadHasAllPlacesAndTheReaderFindsThem) {
   }
 }
 
+// No further than it is told, or than there are slots.
+TEST_P(SlotRing, AWriterThatRunsAheadIsNoFurtherThanItIsTold) {
+  const SlotRingLayout layout{GetParam(), Bytes{16384}};
+  SlotRingWriter writer{base_, layout, nullptr, Bytes{std::uint64_t{GetParam()} * 16384}};
+  SlotRingReader reader{base_, layout, nullptr};
+  std::uint64_t outstanding = 0;
+  for (const std::uint64_t told : {1, 5, 16, 7, 64, 1}) {
+    const std::uint64_t most =
+        std::max<std::uint64_t>(layout.slots, std::min({told, 4 * std::uint64_t{layout.slots}, SlotRingLayout::kHeaders}));
+    for (; outstanding > most; --outstanding) {
+      EXPECT_FALSE(writer.start_next(Bytes{4096}, Filling::ahead, told));
+      EXPECT_FALSE(writer.news());
+      ASSERT_TRUE(reader.take_next());
+      reader.release_oldest();
+    }
+    for (; writer.start_next(Bytes{4096}, Filling::ahead, told); ++outstanding) writer.publish_oldest({});
+    EXPECT_EQ(outstanding, most) << told;
+    EXPECT_FALSE(writer.news());
+    ASSERT_TRUE(reader.take_next());
+    reader.release_oldest();
+    --outstanding;
+    EXPECT_TRUE(writer.news()) << told;
+  }
+}
+
 // Random bytes that go through a ring, each piece of which is shown as soon as it is started, and compared when it is read.
 struct PiecesOfRing {
   SlotRingWriter& writer;

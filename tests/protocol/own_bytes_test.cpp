@@ -1,6 +1,8 @@
 // Windows whose messages have bytes of their own, and windows out of the same ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ring_pair.hpp"
 
 namespace ist::test {
@@ -66,11 +68,51 @@ TEST(OwnBytes, AWindowOfLongerMessagesRunsAheadOutOfTheSameBytes) {
     EXPECT_TRUE(pieces == shape.slots || pieces == kMostAhead) << pieces;
     return pieces > shape.slots;
   };
-  for (int i = 0; i < 24; ++i) EXPECT_FALSE(runs_ahead(1, 1)) << "by itself";
+  EXPECT_FALSE(runs_ahead(8, 8)) << "how long slots take that are near is not known";
+  for (int i = 0; i < 8; ++i) runs_ahead(8, 8);
+  EXPECT_FALSE(runs_ahead(1, 1)) << "by itself";
   EXPECT_TRUE(runs_ahead(8, 8));
   EXPECT_FALSE(runs_ahead(8, 1));
   EXPECT_FALSE(runs_ahead(8, 7)) << "one of them is enough";
   EXPECT_TRUE(runs_ahead(9, 9));
+}
+
+// What waits behind it does not matter once the last of those before has gone.
+TEST(OwnBytes, AWindowBehindAnotherOneRunsAhead) {
+  constexpr std::uint64_t kLong = 1048577;
+  RingShape shape;
+  shape.slot_bytes = 1048576;
+  shape.slots = 8;
+  RingPair pair{31, shape};
+  for (int i = 0; i < 24; ++i) pair.prepare_and_send(1048576, 65536, false, false), pair.run();
+  const std::size_t first = pair.size();
+  for (int i = 0; i < 16; ++i) {
+    const std::size_t number = pair.prepare(kLong, 65536, false, false);
+    if (i % 8 != 0) pair.share(number, number - 1);
+    pair.send(number);
+  }
+  std::uint64_t most_near = 0;
+  std::uint64_t most = 0;
+  while (pair.step_sender(1) || pair.step_receiver(1)) {
+    std::uint64_t& seen = pair.sent(first + 7) ? most : most_near;
+    seen = std::max(seen, pair.outstanding());
+  }
+  pair.run();
+  for (std::size_t i = first; i < pair.size(); ++i) pair.expect_whole(i);
+  EXPECT_EQ(most_near, shape.slots) << "messages with other bytes wait";
+  EXPECT_EQ(most, kMostAhead);
+}
+
+// Nor do long messages by themselves say how long slots take that are near.
+TEST(OwnBytes, LongMessagesByThemselvesTeachNothing) {
+  constexpr std::uint64_t kMiB = 1048576;
+  RingShape shape;
+  shape.slot_bytes = kMiB;
+  RingPair pair{37, shape};
+  for (int i = 0; i < 24; ++i) pair.prepare_and_send(2 * kMiB, 65536, false, false), pair.run();
+  const std::size_t first = pair.size();
+  for (int i = 0; i < 8; ++i) pair.prepare_and_send(kMiB, 65536, false, false);
+  EXPECT_EQ(0, pair.sent_ahead(first));
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ TEST(Pipelined, StringsGoRoundFewLines) {
   }
 }
 
-// Once it is known how long slots take that are near: as far as the slots have places. Where one message is to a device, no further than there are slots,
+// Once it is known how long slots take that are near: as far as these slots have places. Where one message is to a device, no further than there are slots,
 // and so are messages by themselves.
 TEST(Pipelined, AWindowBetweenHostsRunsAheadOfItsReceiver) {
   RingShape shape;
