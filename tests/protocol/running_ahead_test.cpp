@@ -29,6 +29,13 @@ void know(Ahead& ahead, double pace, Way way = Way::loops) {
   }
 }
 
+TEST(RunningAhead, ShorterPiecesAreAsManyMoreAhead) {
+  EXPECT_EQ(kMostAhead, most_ahead(kibibytes(256)));
+  EXPECT_EQ(kMostAhead, most_ahead(kibibytes(128)));
+  EXPECT_EQ(2 * kMostAhead, most_ahead(kibibytes(64)));
+  EXPECT_EQ(kAhead.value, most_ahead(Bytes{}));
+}
+
 TEST(RunningAhead, IsDoneWhereItIsNotSlowBySixtyThreeWindowsOfSixtyFour) {
   Ahead ahead;
   know(ahead, 2);
