@@ -92,6 +92,7 @@ void RingSender::drop(std::size_t number) {
 
 // There is none before it any more. Where it had other bytes than that a window of its own may begin.
 void RingSender::lead(Message& front) {
+  if (front.like_last) return;
   const std::size_t others = others_;
   count(front, false);
   front.like_last = true;

@@ -22,9 +22,9 @@
 
 namespace ist {
 
-// So many pieces of that size it may be ahead at most, or one in each slot, which are 2 to 4 of the 8 MiB of a round: beyond a second cache ahead of its reader, and beyond one behind it, whose lines
-// would have to be asked for back from there where the ring is nearly full. And what lies long in the ring leaves the shared cache, where others use that, too: the 20
-// windows behind the first 20 of a program took, of 256 KiB a message, 3.8 to 4.0 us, and 4.0 to 4.3 with all 64 pieces, those of 1 MiB 14.1 to 14.9 and 16.2
+// So many pieces of that size it may be ahead at most, or one in each slot, which are 2 to 4 of the 8 MiB of a round: beyond a second cache ahead of its
+// reader, and beyond one behind it, whose lines would have to be asked for back from there where the ring is nearly full. And what lies long in the ring
+// leaves the shared cache, where others use that, too: the 20 windows behind the first 20 of a program took, of 256 KiB a message, 3.8 to 4.0 us, and 4.0 to 4.3 with all 64 pieces, those of 1 MiB 14.1 to 14.9 and 16.2
 // to 16.8, later ones 3.7 and 3.7, 14.5 and 16.2 (AMD EPYC, Zen 5, medians of 6 to 14 starts in turn, 2026-11-30).
 inline constexpr std::uint64_t kMostAhead = 16;
 inline constexpr Bytes kAhead = mebibytes(2);  // of pieces that are shorter

@@ -46,21 +46,26 @@ TEST(OwnBytes, AWindowOfMessagesOfOneMiBRunsAheadWhateverItsBytes) {
   EXPECT_LT(0, sent_ahead(8, kMiB));
 }
 
+// Of so many long messages every so manieth has bytes of its own, and the others those of the one before.
+constexpr std::uint64_t kLong = 1048577;
+void send_long_ones(RingPair& pair, int messages, int own) {
+  for (int i = 0; i < messages; ++i) {
+    const std::size_t number = pair.prepare(kLong, 65536, false, false);
+    if (i % own != 0) pair.share(number, number - 1);
+    pair.send(number);
+  }
+}
+
 // Longer ones where they take turns.
 TEST(OwnBytes, AWindowOfLongerMessagesRunsAheadOutOfTheSameBytes) {
-  constexpr std::uint64_t kLong = 1048577;
   RingShape shape;
   shape.slot_bytes = 1048576;
   shape.slots = 8;
   RingPair pair{29, shape};
-  // Every so manieth has bytes of its own. Do they fill more pieces than there are slots?
+  // Do they fill more pieces than there are slots?
   const auto runs_ahead = [&](int messages, int own) {
     const std::size_t first = pair.size();
-    for (int i = 0; i < messages; ++i) {
-      const std::size_t number = pair.prepare(kLong, 65536, false, false);
-      if (i % own != 0) pair.share(number, number - 1);
-      pair.send(number);
-    }
+    send_long_ones(pair, messages, own);
     while (pair.step_sender()) continue;
     const std::uint64_t pieces = pair.outstanding();
     pair.run();
@@ -79,22 +84,17 @@ TEST(OwnBytes, AWindowOfLongerMessagesRunsAheadOutOfTheSameBytes) {
 
 // What waits behind it does not matter once the last of those before has gone.
 TEST(OwnBytes, AWindowBehindAnotherOneRunsAhead) {
-  constexpr std::uint64_t kLong = 1048577;
   RingShape shape;
   shape.slot_bytes = 1048576;
   shape.slots = 8;
   RingPair pair{31, shape};
   for (int i = 0; i < 24; ++i) pair.prepare_and_send(1048576, 65536, false, false), pair.run();
   const std::size_t first = pair.size();
-  for (int i = 0; i < 16; ++i) {
-    const std::size_t number = pair.prepare(kLong, 65536, false, false);
-    if (i % 8 != 0) pair.share(number, number - 1);
-    pair.send(number);
-  }
+  send_long_ones(pair, 16, 8);
   std::uint64_t most_near = 0;
   std::uint64_t most = 0;
   while (pair.step_sender(1) || pair.step_receiver(1)) {
-    std::uint64_t& seen = pair.sent(first + 7) ? most : most_near;
+    std::uint64_t& seen = pair[first + 7].sent ? most : most_near;
     seen = std::max(seen, pair.outstanding());
   }
   pair.run();

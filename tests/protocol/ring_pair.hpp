@@ -203,7 +203,6 @@ class RingPair {
   RingReceiver& receiver() { return receiver_; }
   SlotRingWriter& writer() { return writer_; }
   SlotRingReader& reader() { return reader_; }
-  bool sent(std::size_t number) const { return messages_[number].sent; }
   // Pieces that were shown, and not given back.
   std::uint64_t outstanding() {
     const auto& shared = *std::launder(reinterpret_cast<const SlotRingShared*>(ring_memory()));

@@ -170,7 +170,8 @@ std::vector<WayToWait> ways_to_wait() {
            }}};
 }
 
-// What exchanges may take beside threads that wait: so many times what they take before or after, whichever is longer, and a tenth of a millisecond for each, where ranks share processors. Waiting for a thread that sleeps with the lock, or has the processor, takes several.
+// What exchanges may take beside threads that wait: so many times what they take before or after, whichever is longer, and a tenth of a
+// millisecond for each, where ranks share processors. Waiting for a thread that sleeps with the lock, or has the processor, takes several.
 constexpr double kTimes = 10;
 constexpr double kAllowance = 0.0001 * kExchanges;
 
