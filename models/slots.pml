@@ -1,6 +1,6 @@
 /* The slots of one pair (src/path/shm/pair_slots.hpp) and the room beside them: one writer, one reader, messages that share a slot, messages
  * that have one to themselves, with a block or two beside it or none, and a count that is reported late. Of a message with two blocks the writer
- * may show the first before it writes the second, and the reader may take it then.
+ * may show the first before it writes the second, and the reader may take it then. Some messages leave a block free before them.
  *
  * What must hold: the reader gets every message once, in order, whole; neither side waits for ever.
  * In the code every step that the other side may see is a load or store of its own here. Spin runs them in program order
@@ -35,6 +35,13 @@
 #define IS_TURN(word, position) ((word) / 32 == (position) + 1 && (word) % 32 < BEGUN)
 #define IS_BEGUN(word, position) ((word) == TURN(position, BEGUN))
 #define HAS_MORE(word) ((word) % 32 < SHARED || (word) % 32 - SHARED > taken)
+/* Messages of one block leave the last block free, as short ones leave the rest of a room behind its first part (blocks_skipped()). */
+#define SKIPPED(at, blocks) ((blocks) == 1 && (at) % BLOCKS == BLOCKS - 1)
+#ifndef NO_GUARD_SKIP_ALIKE
+#define READER_SKIPPED(at, blocks) SKIPPED(at, blocks)
+#else
+#define READER_SKIPPED(at, blocks) 0
+#endif
 /* One word of the reader's tells both counts. */
 #define CONSUMED(slots, blocks) ((slots) * 64 + (blocks))
 
@@ -69,7 +76,7 @@ active proctype writer() {
   byte written = 0;
   byte shares = SHARES; /* in the last slot, of those that it may have */
   byte open = 0;        /* that slot */
-  byte blocks, what, slot, first;
+  byte blocks, what, slot, first, skipped;
   do
   :: number < TOTAL && shares < SHARES ->
      /* One more in the last slot. */
@@ -91,16 +98,17 @@ active proctype writer() {
      :: blocks = 0; what = SHARED + 1
      fi;
      slot = position % SLOTS;
-     first = written % BLOCKS;
+     skipped = SKIPPED(written, blocks);
+     first = (written + skipped) % BLOCKS;
      /* acquire: the reader's last look at slot and blocks comes before our first write */
 #ifndef NO_GUARD_ROOM
 #ifndef NO_GUARD_ROOM_FOR_BYTES
-     position - consumed / 64 < SLOTS && written - consumed % 64 + blocks <= BLOCKS;
+     position - consumed / 64 < SLOTS && written - consumed % 64 + skipped + blocks <= BLOCKS;
 #else
      position - consumed / 64 < SLOTS;
 #endif
 #else
-     written - consumed % 64 + blocks <= BLOCKS;
+     written - consumed % 64 + skipped + blocks <= BLOCKS;
 #endif
 #ifdef NO_GUARD_TURN_LAST
      turn[slot] = TURN(position, what);
@@ -121,7 +129,7 @@ active proctype writer() {
 #ifndef NO_GUARD_FENCE
      FILL;
 #endif
-     written = written + blocks;
+     written = written + skipped + blocks;
 #ifndef NO_GUARD_TURN_LAST
      /* release: envelope and payload come before the word that shows them */
      turn[slot] = TURN(position, what);
@@ -152,7 +160,7 @@ active proctype reader() {
   byte read = 0;
   byte told = 0;        /* of the blocks */
   byte told_slots = 0;
-  byte blocks, slot, first;
+  byte blocks, slot, first, skipped;
   short seen, next;
   do
   :: number < TOTAL ->
@@ -199,6 +207,9 @@ active proctype reader() {
      :: seen % 32 < SHARED -> blocks = seen % 32
      :: else -> blocks = 0
      fi;
+     skipped = READER_SKIPPED(read, blocks);
+     first = (read + skipped) % BLOCKS;
+     read = read + skipped;
 #ifdef NO_GUARD_REPORT_LAST
      if
      :: seen % 32 < SHARED && (position + 1 - told_slots >= REPORT || read + blocks - told >= REPORT_BLOCKS) ->

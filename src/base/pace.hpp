@@ -13,7 +13,7 @@
 
 namespace ist {
 
-// The way that is 0, until another one is quicker. Ways are numbers from 0 on.
+// The first way, until another one is quicker. Ways are numbers from 0 on.
 template <class WayOf, std::uint32_t kWays = 2>
 class Pace {
  public:
@@ -28,6 +28,8 @@ class Pace {
   static constexpr std::uint32_t kTimedOf = 8;
   static constexpr std::uint32_t kWatched = 16;
 
+  Pace() = default;
+  explicit Pace(Way first) : way_(first) {}
   struct Next {
     Way way;
     bool timed;

@@ -210,6 +210,7 @@ std::vector<std::uint64_t> checked_sizes(const BenchOptions& options, const Sett
   around(kAlwaysInSlots.value);
   around(kPage);
   around(kPairPayload);
+  around(kPairPayloadAgain);
   around(settings.eager_limit.value);
   for (const Bytes slot : {settings.ring_slot_host, settings.ring_slot_device}) {
     around(slot.value);

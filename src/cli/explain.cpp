@@ -118,6 +118,7 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   message.same_device =
       from.on_device() && from.kind == to.kind && from.device != Place::kAnyDevice && from.device == to.device;
   message.slot_limit = options.self ? kAlwaysInSlots : pair_slot_limit(settings.eager_limit, 2);
+  if (!options.self) message.slot_limit_again = pair_slot_limit_again(settings.eager_limit, 2);
   if (!options.self) message.slots_up_to = slots_between_ranks(settings, profile.message);
   message.cell_limit = settings.eager_limit;
   if (settings.device_ipc == "never") message.not_lent = "ISTHMUS_DEVICE_IPC is never";

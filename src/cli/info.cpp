@@ -128,7 +128,7 @@ std::string memory_of_pairs(const Settings& settings) {
     const PairSlotShape shape = pair_slot_shape(ranks, settings.eager_limit);
     const Bytes ring = std::max(settings.ring_slot_device, settings.ring_slot_host);
     const std::uint64_t near = settings.ring_slots * settings.ring_slot_host.value;
-    const Bytes lap{std::min(std::max(shape.lap.value, near), settings.ring_slots * ring.value)};
+    const Bytes lap{std::min(std::max(shape.room().value, near), settings.ring_slots * ring.value)};
     return Bytes{std::uint64_t{ranks} * (ranks - 1) * (shape.in_memory() * sizeof(PairSlot) + lap.value)};
   };
   return "of 2 ranks of a host that exchange much up to " + in_words(of(2)) + " of memory, of 4 up to " + in_words(of(4)) +

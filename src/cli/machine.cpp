@@ -29,7 +29,8 @@ std::string model_in_cpuinfo() {
 // As the engine does: ranks that sleep may share processors.
 Bytes slots_between_ranks(const Settings& settings, const MachineProfile& machine) {
   const Bytes measured = slots_up_to(machine, settings);
-  return measured == kNoLimit || settings.wait == "sleep" || !PeerMemory::possible().ok() ? kNoLimit : measured;
+  const bool all = measured.value >= kPairPayload;
+  return all || settings.wait == "sleep" || !PeerMemory::possible().ok() ? kNoLimit : measured;
 }
 
 Processors find_processors() {

@@ -46,6 +46,7 @@ class Link {
   virtual ~Link() = default;
   // Largest payload that post() takes, and that a cell holds. Ready at connect time, never changing.
   Bytes slot_limit;
+  Bytes slot_limit_again;  // of what leaves a place that messages to the peer left lately; of less than slot_limit no matter
   Bytes cell_limit;
   // What comes from the peer in slots, for who looks there alone, while next() shows nothing of it; null if there are none.
   // Whoever pops one calls ring() if pop() says so.

@@ -92,6 +92,7 @@ struct SendMode {
   bool stays_eager = false;  // what fits a cell is over without its receive, however late its bytes come
   // What lies in memory that the two share is copied from there, whether or not its place was sent from lately.
   bool shows = false;
+  bool in_windows = false;  // others may follow before it is waited for, and out of the same place
 };
 
 // How the bytes lie in the buffer.

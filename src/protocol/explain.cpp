@@ -156,6 +156,9 @@ void add_single_copy(Explanation& answer, const ExplainedMessage& message, const
 }
 
 constexpr const char* kFits = "What fits a slot or a cell is announced only where one copy between devices costs less.";
+constexpr const char* kAgain =
+    "By ist_isend, out of a place that such a message to that rank left lately: slot, unless one copy is quicker, or not "
+    "measured yet.";
 constexpr const char* kFitsOfDevice =
     "What fits a cell is announced only where one copy between devices costs less, or where the buffer's queue takes longer "
     "than a millisecond to be done with it.";
@@ -185,6 +188,11 @@ const char* remark_on(const Explanation& answer, const ExplainedMessage& message
   if (answer.carrier == IST_CARRIER_BLOCK) return kBlock;
   if (answer.carrier == IST_CARRIER_MAILBOX) return kByWorkers;
   if (answer.carrier == IST_CARRIER_DEVICE) return between_devices(message) ? kBetweenDevices : kByOneDevice;
+  const bool fits_again =
+      message.bytes > message.slot_limit && message.bytes <= smaller(message.slot_limit_again, message.slots_up_to);
+  if (fits_again && answer.carrier == IST_CARRIER_RING && on_host(message) && !message.same_process &&
+      !message.mode.synchronous)
+    return kAgain;
   return "";
 }
 

@@ -57,6 +57,7 @@ struct ExplainedMessage {
   bool same_process = false;
   bool same_device = false;      // both buffers are on one
   Bytes slot_limit;              // of the link
+  Bytes slot_limit_again = {};   // of what leaves a place that messages left lately
   Bytes slots_up_to = kNoLimit;  // of the peer
   Bytes cell_limit;
   // Why no process opens device memory of the other one; empty: it does.

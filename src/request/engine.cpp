@@ -72,7 +72,7 @@ Engine::Engine(Parts parts)
     Link* const link = peers_[r].link;
     if (link != nullptr && link->invites != nullptr) peers_[r].inviter.emplace(link->invites);
     if (link != nullptr && link->invited != nullptr) peers_[r].guest.emplace(link->invited);
-    if (link != nullptr) peers_[r].slot_limit = link->slot_limit;
+    if (link != nullptr) peers_[r].slot_limit = link->slot_limit, peers_[r].slot_limit_again = link->slot_limit_again;
     limit_slots(peers_[r], slots, parts_, watched_);
     reaches_all_ &= link != nullptr;
   }

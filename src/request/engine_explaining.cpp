@@ -12,6 +12,7 @@ Result<ExplainedMessage> Engine::about(const MessageEnd& from, Bytes size, Rank 
   message.from = from;
   message.same_process = to.link->same_process();
   message.slot_limit = to.slot_limit;
+  message.slot_limit_again = to.slot_limit_again;
   message.slots_up_to = to.slots_up_to;
   message.cell_limit = to.link->cell_limit;
   message.single_copy = parts_.settings.single_copy;

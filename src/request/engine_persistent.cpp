@@ -29,7 +29,7 @@ Status Engine::start_again(OperationId id, std::unique_ptr<LaidOut> laid) {
   const TypeCheck::Stated types{types_.get(), [&] { return persistent.types; }};
   const std::int32_t tag = persistent.tag;
   const Scope& scope = persistent.scope;
-  const SendMode mode{persistent.verb == Verb::synchronous_send, false};
+  const SendMode mode{.synchronous = persistent.verb == Verb::synchronous_send, .in_windows = true};
   Result<OperationId> started{OperationId{}};
   if (persistent.verb == Verb::receive)
     started = laid ? start_receive_laid(std::move(laid), operation.peer.value, tag, scope)

@@ -18,6 +18,7 @@ Rank cause_in(std::uint32_t told, Rank source, int ranks) {
 
 void announce_more(PeerState& to) {
   to.slot_limit = smaller(to.link->slot_limit, to.link->cell_limit);
+  to.slot_limit_again = to.slot_limit;
   to.at_once_below = smaller(to.at_once_below, to.slot_limit + Bytes{1});
 }
 

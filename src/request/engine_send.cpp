@@ -1,6 +1,7 @@
 // The sending half of the engine: choose a carrier, find room, answer clearances.
 #include <chrono>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "request/mail.hpp"
@@ -22,6 +23,18 @@ bool is_better_shown(const Piece& piece, PeerState& to, SendMode mode) {
   const bool again = to.shown_from.use(piece.address(), piece.size);
   const bool by_slot = !mode.synchronous && piece.size <= smaller(to.slot_limit, to.slots_up_to);
   return again || mode.shows || piece.size >= kShownWhatever || !by_slot;
+}
+
+// Longer messages than slots take otherwise go in slots, too, if they leave a place that such messages left lately (pair_slot.hpp says why), and unless one copy is
+// quicker, or that is not known yet: then they are announced, to find out. Who waits for each message, or for a call that they are part of, gains by a ring, which is
+// emptied while it is filled.
+bool fits_again(const Piece& piece, PeerState& to, SendMode mode, const CopyChoice& copies, const std::string& one_copy) {
+  if (piece.size <= to.slot_limit || piece.size > to.slot_limit_again || piece.kind != KindId::host || !mode.in_windows)
+    return false;
+  if (!to.sent_from.use(piece.address(), piece.size)) return false;
+  const bool two = one_copy == "never" || (one_copy == "auto" && copies.is_settled(piece.size) &&
+                                           copies.chosen(piece.size) == CopyChoice::Way::ring);
+  return two || !to.link->reads_peer();
 }
 
 // Few messages of kilobytes fill a pair's slots. Those above this size then take cells, so that as many can wait for their
@@ -71,6 +84,7 @@ MessageShape Engine::shape_of(const Piece& piece, const PeerState& with, SendMod
 ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, SendMode mode) const {
   const bool worth_showing = shown && (to.takes_shown || ++to.since_shown % kShowAgain == 0);
   MessageShape message = shape_of(piece, to, mode, piece.kind != KindId::host && may_put(to, piece));
+  if (fits_again(piece, to, mode, copies_, parts_.settings.single_copy)) message.slot_limit = to.slot_limit_again;
   message.shown = worth_showing;
   const ist_carrier carrier = choose(message, parts_.machine);
   if (carrier == IST_CARRIER_SLOT || carrier == IST_CARRIER_CELL) return carrier;

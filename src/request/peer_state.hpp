@@ -48,6 +48,7 @@ struct PeerState {
   Path* path = nullptr;            // of the link
   Bytes at_once_below;             // shorter host messages always go in a slot; none without a link
   Bytes slot_limit;                // the link's, or a cell's, once the peer has asked for that
+  Bytes slot_limit_again;          // of what leaves one of the places below, the same
   Bytes slots_up_to = kNoLimit;    // longer ones the peer copies from this process's memory sooner (copy_beliefs.hpp)
   bool asked_to_announce = false;  // it was asked for that
   std::uint32_t next_sequence = 0;
@@ -67,6 +68,7 @@ struct PeerState {
   // And the last one for a layout of a device's memory, by a kernel that unpacks?
   bool fetches = true, takes_shown = true, gathers = true;
   std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0, since_gathered = 0;
+  RecentPlaces sent_from;   // of messages that are too long for a slot but where it is so, and whose senders do not block
   RecentPlaces shown_from;  // of messages that it could copy from where they lie, and whose senders do not block
   int copying = 0;          // calls under way that copy between devices, into this peer's memory
   // Which receive the peer was shown (path/invitation.hpp), if any; whether it copies into this side's device memory at all, how often in

@@ -11,7 +11,7 @@ using namespace forked_ranks;
 
 // Three times as long as the ring; and what fits into it, so that the send may be over before anybody has looked.
 constexpr std::size_t kLong = 3 << 20;
-constexpr std::size_t kShort = (200 << 10) + 1;
+constexpr std::size_t kShort = (300 << 10) + 1;
 
 // While there is one, this process opens no file.
 class NoMoreFiles {

@@ -40,6 +40,18 @@ TEST(CopyPace, BeginsThroughTheCaches) {
   EXPECT_EQ(0, copy(pace, kFar, static_cast<int>(CopyPace::kFirstPause)));
 }
 
+TEST(CopyPace, BeginsWithTheWayThatIsNamed) {
+  CopyPace pace{Way::string};
+  EXPECT_EQ(static_cast<int>(CopyPace::kFirstPause), copy(pace, kFar, static_cast<int>(CopyPace::kFirstPause), Way::string));
+}
+
+TEST(HandingCopy, LongCopiesBeginWithStringsWhereTheProcessorPrefersThem) {
+  for (const std::size_t size : {HandingCopy::kLeast, HandingCopy::kLeastByStrings - 1})
+    EXPECT_EQ(Way::through, HandingCopy::first_way(size)) << size;
+  for (const std::size_t size : {HandingCopy::kLeastByStrings, std::size_t{262144}, std::size_t{1} << 30})
+    EXPECT_EQ(prefers_strings() ? Way::string : Way::through, HandingCopy::first_way(size)) << size;
+}
+
 TEST(CopyPace, TheQuickestWayStaysAndTheOthersAreTriedNowAndThen) {
   CopyPace pace;
   const int trials = copy(pace, kNear, 20000);

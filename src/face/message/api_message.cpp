@@ -39,7 +39,8 @@ struct SendArguments {
   if (request == nullptr) return report(IST_ERR_ARGUMENT, std::string{call} + ": request is null");
   *request = IST_REQUEST_NULL;
   const Range range(call);
-  const auto started = start_send(given.data, given.dest, given.tag, given.comm, {synchronous, false});
+  const auto started =
+      start_send(given.data, given.dest, given.tag, given.comm, {.synchronous = synchronous, .in_windows = true});
   if (!started.ok()) return report(in_call(call, started.status()));
   return hand_out(*started, given.comm, request);
 }

@@ -29,7 +29,7 @@ constexpr std::size_t kTrialRoom = kInARow * kPairPayload;
 constexpr int kWarmRounds = 24;
 static_assert(kWarmRounds * (1 + kInARow) >= 2 * CopyChoice::first_trials(kibibytes(64)));
 // And once round a pair's room by the shortest that are tried, whose pages nobody has touched: 24 KiB took 20 us in place of 2.5 while these were new.
-static_assert(std::uint64_t{kWarmRounds} * (1 + kInARow) * kibibytes(24).value >= kMostPairRoom);
+static_assert(std::uint64_t{kWarmRounds} * (1 + kInARow) * kibibytes(24).value >= kFirstPart * kBlock);
 constexpr int kRounds = 12;
 constexpr std::chrono::milliseconds kLongest{300};
 

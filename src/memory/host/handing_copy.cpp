@@ -18,7 +18,10 @@ constexpr std::uintptr_t kLineOfCache = 64;
 constexpr std::size_t kQuarter = kLineOfCache / 4;
 
 // What goes past the caches takes memory's time from others, and its reader waits for memory: it has to be twice as quick.
-constexpr double price_of(CopyPace::Way way) { return way == CopyPace::Way::past ? 2 : 1; }
+// Where strings are preferred, another way than that has to be quicker by their lead.
+double price_of(CopyPace::Way way, CopyPace::Way first) {
+  return (way == CopyPace::Way::past ? 2 : 1) * (first == CopyPace::Way::string && way != first ? kStringsLead : 1);
+}
 
 std::uint64_t ticks() { return __rdtsc(); }
 
@@ -121,7 +124,7 @@ bool prefers_strings() {
 #endif
 }
 
-void TakingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t size) {
+bool TakingCopy::copy(std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
   const bool again = places_.use(to, Bytes{size});
   RunPace<Way>& pace = again ? again_ : elsewhere_;
@@ -131,8 +134,10 @@ void TakingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t siz
   else
     copy_across(to, from, size);
   pace.did(size, ticks);
+  return again;
 #else
   std::memcpy(to, from, size);
+  return false;
 #endif
 }
 
@@ -145,6 +150,16 @@ void HandingCopy::copy([[maybe_unused]] CopyPace::Way way, std::byte* to, const 
   if (size != 0) copy_across(to, from, size);
 }
 
+std::array<CopyPace, HandingCopy::kSizes> HandingCopy::first_paces() {
+  std::array<CopyPace, kSizes> paces;
+  for (std::size_t i = 0; i < kSizes; ++i) paces[i] = CopyPace{first_way(kLeast << i)};
+  return paces;
+}
+
+CopyPace::Way HandingCopy::first_way(std::size_t size) {
+  return size >= kLeastByStrings && prefers_strings() ? HandingWay::string : HandingWay::through;
+}
+
 void HandingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t size) {
   if (forced_) return copy(*forced_, to, from, size);
 #if defined(__x86_64__)
@@ -153,7 +168,8 @@ void HandingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t si
   if (!next.timed) return copy(next.way, to, from, size);
   const std::uint64_t begun = ticks();
   copy(next.way, to, from, size);
-  pace.took(next.way, price_of(next.way) * static_cast<double>(ticks() - begun) / static_cast<double>(size));
+  pace.took(next.way,
+            price_of(next.way, first_way(size)) * static_cast<double>(ticks() - begun) / static_cast<double>(size));
 #else
   std::memcpy(to, from, size);
 #endif

@@ -84,11 +84,12 @@ class TakingCopy {
  public:
   // Shorter ones go by copy_across(), which is as quick.
   static constexpr std::size_t kLeast = 32768;
-  void copy(std::byte* to, const std::byte* from, std::size_t size) {
-    if (size < kLeast)
-      copy_across(to, from, size);
-    else
-      copy_much(to, from, size);
+  // True where they go into a place that was used lately.
+  bool copy(std::byte* to, const std::byte* from, std::size_t size);
+  // The time since the last one does not count.
+  void waited() {
+    again_.interrupted();
+    elsewhere_.interrupted();
   }
   enum class Way : std::uint8_t { lines, string };
   // For tests, as HandingCopy's.
@@ -96,7 +97,6 @@ class TakingCopy {
 
  private:
   inline static std::optional<Way> forced_;
-  void copy_much(std::byte* to, const std::byte* from, std::size_t size);
   RunPace<Way> again_ = prefers_strings() ? RunPace<Way>{Way::string, kStringsLead, kStringsPatience} : RunPace<Way>{};
   RunPace<Way> elsewhere_;
   RecentPlaces places_;
@@ -117,17 +117,22 @@ class HandingCopy {
   }
   // That way, by itself: through the caches by a loop, past them, or through them by a string. Where a processor has no such stores, all are the same.
   static void copy(CopyPace::Way way, std::byte* to, const std::byte* from, std::size_t size);
+  // Copies of so many bytes begin with that one, where nothing is forced: with a string from kLeastByStrings on, where the processor prefers them. Of the slots'
+  // first 270 MiB nearly all were slow otherwise, in one program of ten: on both sides, until a string was tried in a good moment (windows of 256 KiB, AMD EPYC, Zen 5, 2026-11-30).
+  static CopyPace::Way first_way(std::size_t size);
+  static constexpr std::size_t kLeastByStrings = 32768;
   // For tests, before any copy: all of kLeast and more go that way, in every object. Nothing: the quickest way.
   static void force(std::optional<CopyPace::Way> way) { forced_ = way; }
 
  private:
   inline static std::optional<CopyPace::Way> forced_;
-  static constexpr std::size_t kSizes = 8;  // octaves, and the last one for all above
+  static constexpr std::size_t kSizes = 9;  // octaves, and the last one for all above
   static constexpr std::size_t size_of(std::size_t bytes) {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(bytes / kLeast)), kSizes) - 1;
   }
   void copy_much(std::byte* to, const std::byte* from, std::size_t size);
-  std::array<CopyPace, kSizes> paces_;
+  static std::array<CopyPace, kSizes> first_paces();
+  std::array<CopyPace, kSizes> paces_ = first_paces();
 };
 
 }  // namespace ist

@@ -46,6 +46,15 @@ struct alignas(64) PairSlot {
 static_assert(sizeof(PairSlot) == 64);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+// Asks for the slot's first line, to write there soon.
+inline void fetch_for_writing(const PairSlot& slot) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(slot));  // the builtin asks for reading where the compiler may not assume this one
+#else
+  __builtin_prefetch(&slot, 1);
+#endif
+}
+
 // How many blocks of the room a message takes.
 constexpr std::uint64_t kBlock = 64;
 constexpr std::uint64_t blocks_for(std::size_t payload) {
@@ -64,12 +73,33 @@ constexpr std::uint64_t blocks_taken(std::size_t payload, std::uint64_t room) {
   return blocks_for(payload) + (payload >= kGapFrom && room >= kGapInRooms ? kGap : 0);
 }
 
-// Most bytes of any message in slots, and how many slots and bytes of room a pair has, at most and at least.
+// Most bytes of any message in slots, and of one whose bytes were sent from the same place lately.
 constexpr std::size_t kPairPayload = 131072;
+constexpr std::size_t kPairPayloadAgain = 262144;
+
+// Messages of kSkipping up to the first of these go round the first part of a pair's room alone: those of 128 KiB are as quick there (1.75 us in windows), and of bytes
+// just written 3.7 to 4.1 us in place of 4.4 to 5.4, since both sides' bytes and 8 MiB do not fit the shared cache (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-30).
+// Whoever comes to the rest with one leaves it free, as if it were part of the message. Guard SKIP_ALIKE: both sides count so. Shorter ones go round all of it, since
+// a few bytes between long messages are not to keep these waiting.
+constexpr std::uint64_t kFirstPart = 4194304 / kBlock;
+constexpr std::size_t kSkipping = 8192;
+// `at`: the blocks so far.
+constexpr std::uint64_t blocks_skipped(std::uint64_t at, std::size_t payload, std::uint64_t room) {
+  const std::uint64_t place = at & (room - 1);
+  return payload >= kSkipping && payload <= kPairPayload && place >= kFirstPart ? room - place : 0;
+}
+
+// And so many have to be free before it is written: long ones lie no further ahead of what the reader has counted than three eighths of the room.
+constexpr std::uint64_t lead_in(std::uint64_t room) { return room / 8 * 3; }
+constexpr std::uint64_t blocks_wanted(std::uint64_t at, std::size_t payload, std::uint64_t room) {
+  return blocks_skipped(at, payload, room) + blocks_taken(payload, room) +
+         (payload > kPairPayload ? room - lead_in(room) : 0);
+}
+
+// How many slots and bytes of room a pair has, at most and at least.
 constexpr std::uint64_t kMostPairSlots = 256;
 constexpr std::uint64_t kFewestPairSlots = 64;
-constexpr std::uint64_t kMostPairRoom = 4194304;
-constexpr std::uint64_t kMostLap = 8388608;        // of a ring
+constexpr std::uint64_t kMostLap = 8388608;        // of a room, and of a ring
 constexpr std::uint64_t kPairRoomOfMany = 262144;  // from 16 ranks on no more than that
 constexpr std::uint64_t kMostInRooms = 67108864;   // of all pairs together, up to there
 constexpr std::uint64_t kFewestPairRoom = 32768;
@@ -80,22 +110,20 @@ constexpr std::uint64_t kSlotsBeyondCells = 8;  // of what is eager between host
 // with 256 KiB (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
 // 0.295, in slots 0.206. A message may fill a quarter of it, since that is ahead of announcing it first (same machine, slots and ring): of
 // 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. In pieces (below), since 2026-11-29: of 96 KiB 2.1 and 2.8 us
-// one way, of 128 KiB 2.6 and 3.4, in windows 1.8 and 2.1; windows of 256 KiB are slower so (55 GB/s, 62 and more through the ring). And the longer it takes to come back to
+// one way, of 128 KiB 2.6 and 3.4, in windows 1.8 and 2.1. Windows of 256 KiB out of the same bytes take 3.47 us so and 3.62 through the ring, with 8 MiB of room, of which the
+// writer is 3 MiB ahead at most (3.83 in 4 MiB, 3.54 all of 8 MiB ahead); of bytes just written 14 us, and 9.5 through the ring (same EPYC as above, 2026-11-30). And the longer it takes to come back to
 // a line, the quicker it is written: twice a processor's second cache is enough for that (memory/host/handing_copy.hpp). Windows with 256 KiB and with
 // 2 MiB (AMD EPYC, Zen 4, 2 processors, a line in 0.06 us, 2026-11-26): of 8 KiB 1.0 and 0.24 us each, of 64 KiB 7.6 and 2.1. Many ranks have less, since
-// every pair that ever spoke has all of it in memory: 4 MiB up to 4 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on. With
-// 8 MiB windows of 128 KiB are as quick where they are quick (1.73 us), but three runs of six had 2.2 us, one of six with 4 MiB; of bytes just written they
-// take 4.55 to 4.85 us in place of 3.85 to 4.0 (AMD EPYC, Zen 5, a line in 0.06 us, 2026-11-30).
-// Nor is it more than a window of the longest that are eager takes, so that ISTHMUS_EAGER_LIMIT, from 8 KiB down, of rings from 16, is what a job saves memory by.
+// every pair that ever spoke has all of it in memory: 8 MiB up to 3 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
+// Rings of the pair go round as much: windows of 512 KiB, with 4 and with 8 MiB: 7.6 and 7.4 us (medians of six runs, same machine, 2026-11-30).
+// Nor is it more than a window of the longest that are eager takes, so that ISTHMUS_EAGER_LIMIT, below 16 KiB or, with more than 3 ranks, below 8, is what a job saves memory by.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
   std::uint64_t blocks;  // of the room; a power of two
   std::size_t longest;   // bytes of a message
-  // What a ring of the pair goes round, where that has so much: as the room, but up to 8 MiB. Windows of 256 and 512 KiB, with 4 and with 8 MiB: 3.97 and 3.70 us,
-  // 7.6 and 7.4 (medians of six runs, same machine, 2026-11-30).
-  Bytes lap;
+  std::size_t again;     // of one out of a place that was sent from lately
   // In slots, with the room behind them. At its end there is space for the rest of a message that begins in the last block: none is torn apart.
-  constexpr std::uint64_t in_memory() const { return slots + blocks + blocks_for(longest) - 1; }
+  constexpr std::uint64_t in_memory() const { return slots + blocks + blocks_for(again) - 1; }
   constexpr Bytes room() const { return Bytes{blocks * 64}; }
   // So many blocks that were read are told of at once.
   constexpr std::uint64_t report() const { return blocks / 16; }
@@ -110,22 +138,24 @@ constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks, Bytes eager_limit) 
     room /= 2, slots /= slots > kFewestPairSlots ? 2 : 1;
   const Bytes window = smaller(Bytes{kRoomWindow * kSlotsBeyondCells * eager_limit.value}, Bytes{kMostLap});
   room = std::min(room, std::max(std::bit_ceil(window.value), kFewestPairRoom));
-  const Bytes lap{room};
-  room = std::min(room, kMostPairRoom);
-  return {slots, room / kBlock, std::min<std::size_t>(kPairPayload, room / 4), lap};
+  const std::size_t longest = std::min<std::size_t>(kPairPayload, room / 4);
+  return {slots, room / kBlock, longest, room == kMostLap ? kPairPayloadAgain : longest};
 }
 // Guards REPORT_OFTEN and REPORT_BYTES_OFTEN: or the reader could have emptied all slots, or the room, without having told so, and the writer
 // would wait for ever. It stays at a shared line until there is more.
 static_assert(kReportEvery < kFewestPairSlots);
 constexpr bool reports_in_time(const PairSlotShape& shape) {
-  return shape.report() - 1 + blocks_taken(shape.longest, shape.blocks) <= shape.blocks;
+  const std::uint64_t skipped = shape.blocks > kFirstPart ? shape.blocks - kFirstPart : 0;
+  return shape.report() - 1 + skipped + blocks_taken(shape.longest, shape.blocks) <= shape.blocks &&
+         shape.report() - 1 + blocks_wanted(0, shape.again, shape.blocks) <= shape.blocks;
 }
 constexpr Bytes kUsualEager = kibibytes(16);  // ISTHMUS_EAGER_LIMIT
 static_assert(reports_in_time(pair_slot_shape(16, kUsualEager)) && reports_in_time(pair_slot_shape(1 << 20, Bytes{})));
+static_assert(reports_in_time(pair_slot_shape(2, kUsualEager)) && reports_in_time(pair_slot_shape(4, kUsualEager)));
 static_assert(pair_slot_shape(16, kUsualEager).slots == kMostPairSlots &&
               pair_slot_shape(11, kUsualEager).longest == kPairPayload);
-static_assert(pair_slot_shape(4, kUsualEager).room().value == kMostPairRoom);
-static_assert(pair_slot_shape(3, kUsualEager).lap.value == kMostLap);
+static_assert(pair_slot_shape(3, kUsualEager).room().value == kMostLap);
+static_assert(pair_slot_shape(4, kUsualEager).blocks == kFirstPart);
 static_assert(pair_slot_shape(1 << 20, kUsualEager).slots == kFewestPairSlots);
 
 // What is eager at all goes in slots where they take it; what is as short as this always does. Between hosts that is more than a cell
@@ -136,15 +166,20 @@ constexpr Bytes pair_slot_limit(Bytes eager_limit, std::uint32_t ranks) {
              ? kAlwaysInSlots
              : smaller(Bytes{kSlotsBeyondCells * eager_limit.value}, Bytes{pair_slot_shape(ranks, eager_limit).longest});
 }
+// Of what leaves a place that messages left lately; the same, but where there is room for twice as much.
+constexpr Bytes pair_slot_limit_again(Bytes eager_limit, std::uint32_t ranks) {
+  const Bytes whatever = pair_slot_limit(eager_limit, ranks);
+  return whatever.value < kPairPayload ? whatever : Bytes{pair_slot_shape(ranks, eager_limit).again};
+}
 
-// The position in 43 bits, one of two bits, one for a line that is shared, and the payload's length in 18; of a shared line four times
+// The position in 42 bits, one of two bits, one for a line that is shared, and the payload's length in 19; of a shared line four times
 // 4 bits, each the length of one message and one more, or 0 for none. The other of the two bits is set while only so many bytes are there yet.
-constexpr std::uint64_t kBegunBit = std::uint64_t{1} << 20;
-constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 19;
-constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 18;
-static_assert(kPairPayload < kSharedBit && PairSlot::kShare + 1 < 16 && PairSlot::kShares * 4 <= 18);
-constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 21 | kTurnBit | payload; }
-constexpr std::uint64_t begun_at(std::uint64_t position, std::size_t shown) { return position << 21 | kBegunBit | shown; }
+constexpr std::uint64_t kBegunBit = std::uint64_t{1} << 21;
+constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 20;
+constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 19;
+static_assert(kPairPayloadAgain < kSharedBit && PairSlot::kShare + 1 < 16 && PairSlot::kShares * 4 <= 19);
+constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 22 | kTurnBit | payload; }
+constexpr std::uint64_t begun_at(std::uint64_t position, std::size_t shown) { return position << 22 | kBegunBit | shown; }
 constexpr std::uint64_t kShareBits = (std::uint64_t{1} << 4 * PairSlot::kShares) - 1;
 constexpr std::uint64_t share_at(std::uint32_t place, std::size_t payload) { return (payload + 1) << 4 * place; }
 constexpr std::uint64_t share_in(std::uint64_t turn, std::uint32_t place) { return turn >> 4 * place & 0xf; }
@@ -161,7 +196,7 @@ constexpr bool is_begun(std::uint64_t word, std::uint64_t position) {
 // KiB 1.00 and 1.69 where a line takes 0.06). In windows, whose reader is behind, pieces gain nothing, and past the caches each costs a fence: windows of 64 KiB
 // with bytes just written 3.2 and 3.5 us with a line in 0.28.
 constexpr std::size_t kPieceShown = 8192;
-static_assert(kPieceShown % kBlock == 0);
+static_assert(kPieceShown % kBlock == 0 && kPieceShown >= kSkipping);  // whether it skips its first piece tells, too
 
 // How many slots and blocks were read since the start: one word tells both. They wrap; only differences count, which are small.
 struct PairConsumed {

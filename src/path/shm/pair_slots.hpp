@@ -34,6 +34,7 @@
 #include "base/wire.hpp"
 #include "memory/host/handing_copy.hpp"
 #include "memory/piece.hpp"
+#include "path/shm/keeping_distance.hpp"
 #include "path/shm/pair_slot.hpp"
 
 namespace ist {
@@ -63,20 +64,11 @@ inline void copy_share(std::byte* to, const std::uint64_t& word, std::size_t siz
     copy_any(to, reinterpret_cast<const std::byte*>(&word), size);
 }
 
-// Asks for the slot's first line, to write there soon.
-inline void fetch_for_writing(const PairSlot& slot) {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(slot));  // the builtin asks for reading where the compiler may not assume this one
-#else
-  __builtin_prefetch(&slot, 1);
-#endif
-}
-
 class PairSlotWriter {
  public:
   // `consumed` is the reader's line. Behind the slots comes the room.
   PairSlotWriter(PairSlot* slots, std::atomic<std::uint64_t>* consumed, const PairSlotShape& shape)
-      : slots_(slots), consumed_(consumed), count_(shape.slots), blocks_(shape.blocks), longest_(shape.longest) {}
+      : slots_(slots), consumed_(consumed), count_(shape.slots), blocks_(shape.blocks), longest_(shape.again) {}
 
   // False if there is no free slot, or too little room, or if the payload is longer than the shape says.
   bool post(const Envelope& envelope, std::span<const std::byte> payload) {
@@ -88,14 +80,16 @@ class PairSlotWriter {
   }
   // The two halves of post(), between which the caller writes the envelope into the slot. Null: as false.
   PairSlot* begin(std::size_t size) {
-    return size <= longest_ && has_room(blocks_taken(size, blocks_)) ? &slots_[place_of(position_)] : nullptr;
+    return size <= longest_ && has_room(blocks_wanted(written_, size, blocks_)) ? &slots_[place_of(position_)] : nullptr;
   }
-  // `in_pieces`: one whose reader may be waiting for it, and for nothing else.
+  // `in_pieces`: one whose reader may be waiting for it, and for nothing else; of those that are short enough for any room.
   void finish(PairSlot& slot, const std::byte* payload, std::size_t size, bool in_pieces = false) {
     if (size <= PairSlot::kPayload) {
       copy_any(slot.whole.payload.data(), payload, size);
     } else {
-      const std::size_t shown = in_pieces && size > kPieceShown ? show_pieces(slot, payload, size) : 0;
+      written_ += static_cast<std::uint32_t>(blocks_skipped(written_, size, blocks_));
+      const std::size_t shown =
+          in_pieces && size > kPieceShown && size <= kPairPayload ? show_pieces(slot, payload, size) : 0;
       handing_.copy(block_at(written_) + shown, payload + shown, size - shown);
       written_ += static_cast<std::uint32_t>(blocks_taken(size, blocks_));
     }
@@ -155,11 +149,7 @@ class PairSlotWriter {
     return word;
   }
   // Out of line, so that the word of whoever sends 8 bytes has no place in memory.
-  [[gnu::noinline]] static std::uint64_t word_of(const std::byte* bytes, std::size_t size) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes, size);
-    return word;
-  }
+  static std::uint64_t word_of(const std::byte* bytes, std::size_t size);
   // The reader has the line of every slot that it has read, and whoever writes there has to wait for it. A lock taken after the
   // store waits for that store, so that a burst of small messages would pay the whole way of a line for each: 64 outstanding sends
   // of 8 bytes 0.107 us each, and 0.078 with their lines asked for ahead (AMD EPYC, 2 processors, 2026-11-22). Not the next slot,
@@ -178,16 +168,7 @@ class PairSlotWriter {
     position_ = position + 1;
     fetch_for_writing(slots_[place_of(position + 1 + kFetchAhead)]);
   }
-  // All pieces but the last one, which may be shorter; how many bytes.
-  [[gnu::noinline]] std::size_t show_pieces(PairSlot& slot, const std::byte* payload, std::size_t size) {
-    std::size_t shown = 0;
-    for (; size - shown > kPieceShown; shown += kPieceShown) {
-      handing_.copy(block_at(written_) + shown, payload + shown, kPieceShown);
-      // Guard PIECE_LAST: as TURN_LAST, of the envelope and of these bytes.
-      slot.turn.store(begun_at(position_, shown + kPieceShown), std::memory_order_release);
-    }
-    return shown;
-  }
+  std::size_t show_pieces(PairSlot& slot, const std::byte* payload, std::size_t size);
   // Guards ROOM and ROOM_FOR_BYTES, also in add(): nothing is written over that the reader has not counted as consumed.
   bool is_free(PairConsumed consumed, std::uint32_t blocks) const {
     return static_cast<std::uint32_t>(position_) - consumed.slots < count_ && written_ - consumed.blocks + blocks <= blocks_;
@@ -223,14 +204,16 @@ class PairSlotWriter {
 
 class PairSlotReader {
  public:
-  PairSlotReader(PairSlot* slots, std::atomic<std::uint64_t>* consumed, const PairSlotShape& shape)
+  // `alone`: has this process a processor of its own, on which it may wait for the writer?
+  PairSlotReader(PairSlot* slots, std::atomic<std::uint64_t>* consumed, const PairSlotShape& shape, bool alone = true)
       : slots_(slots),
         consumed_(consumed),
         mask_(shape.slots - 1),
         block_mask_(shape.blocks - 1),
         report_(static_cast<std::uint32_t>(shape.report())),
-        longest_(shape.longest),
-        takes_lines_(takes_lines()) {}
+        longest_(shape.again),
+        takes_lines_(takes_lines()),
+        distance_(alone && shape.blocks >= kFirstPart ? shape.room().value : 0) {}
 
   // The slot of the oldest message, or null. The message stays as it is until pop().
   const PairSlot* front() {
@@ -249,7 +232,7 @@ class PairSlotReader {
   // Looks at that slot once more: what is there of the message. All of it, where begun() is null then, and front() finds it.
   std::span<const std::byte> look_again(const PairSlot& slot) {
     turn_ = slot.turn.load(std::memory_order_acquire);
-    return {block_at(read_), is_begun(turn_, position_) || is_turn(turn_, position_) ? length() : 0};
+    return {block_at(first_block()), is_begun(turn_, position_) || is_turn(turn_, position_) ? length() : 0};
   }
   // Would front() find one? Relaxed: nothing of the message is read on its word.
   bool ready() const {
@@ -293,7 +276,7 @@ class PairSlotReader {
     const std::size_t size = length();
     if (size <= PairSlot::kPayload) [[likely]]
       return {slot.whole.payload.data(), size};
-    return {block_at(read_), size};
+    return {block_at(first_block()), size};
   }
   std::span<const std::byte> payload(const PairSlot& slot) const {
     return shared() ? payload<true>(slot) : payload<false>(slot);
@@ -308,14 +291,16 @@ class PairSlotReader {
   void copy_out(std::byte* to, std::span<const std::byte> payload) {
     if (is_few(payload.size())) [[likely]]
       copy_few(to, payload.data(), payload.size());
+    else if (payload.size() >= TakingCopy::kLeast)
+      copy_long(to, payload);
     else if (!payload.empty())
-      taking_.copy(to, payload.data(), payload.size());
+      copy_across(to, payload.data(), payload.size());
   }
   // Done with front(). True if the writer was told, and may have to be woken.
   template <bool is_shared>
   bool pop() {
     if (is_shared) return pop_shares(1);
-    read_ += static_cast<std::uint32_t>(blocks_taken(length(), block_mask_ + 1));
+    read_ = next_block();
     ++position_;
     return report();
   }
@@ -338,6 +323,17 @@ class PairSlotReader {
   const std::byte* block_at(std::uint32_t number) const {
     return reinterpret_cast<const std::byte*>(slots_ + mask_ + 1) + (number & block_mask_) * kBlock;
   }
+  // The writer is to be so far ahead of a reader that stays behind it, or at least half as far.
+  static constexpr Bytes kFarBehind = mebibytes(2);
+  void copy_long(std::byte* to, std::span<const std::byte> payload);
+  void fall_behind(std::size_t size);
+  // Of the message in front, and behind it.
+  std::uint32_t first_block() const {
+    return read_ + static_cast<std::uint32_t>(blocks_skipped(read_, length(), block_mask_ + 1));
+  }
+  std::uint32_t next_block() const {
+    return first_block() + static_cast<std::uint32_t>(blocks_taken(length(), block_mask_ + 1));
+  }
   // What a processor fetches by itself begins anew with every message.
   void fetch_following() const {
     constexpr std::size_t kLines = 8;
@@ -345,7 +341,7 @@ class PairSlotReader {
     __builtin_prefetch(&slots_[(position_ + 2) & mask_]);
     if (!is_turn(turn, position_ + 1) || (turn & kSharedBit) != 0) return;
     const std::uint64_t blocks = blocks_for(std::min<std::size_t>(turn & (kSharedBit - 1), longest_));
-    const std::byte* const first = block_at(read_ + static_cast<std::uint32_t>(blocks_taken(length(), block_mask_ + 1)));
+    const std::byte* const first = block_at(next_block());
     for (std::size_t line = 0; line < std::min<std::size_t>(blocks, kLines); ++line)
       __builtin_prefetch(first + line * kBlock);
   }
@@ -391,6 +387,7 @@ class PairSlotReader {
   std::uint32_t read_ = 0;   // blocks
   PairConsumed told_;
   TakingCopy taking_;
+  KeepingDistance distance_;
 };
 
 }  // namespace ist

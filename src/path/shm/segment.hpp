@@ -47,7 +47,7 @@ class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 19;
+    static constexpr std::uint32_t kVersion = 20;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;

@@ -77,8 +77,10 @@ ShmLink::ShmLink(const Ends& ends)
       bell_(ends.peer->shared().may_sleep != 0 ? &ends.peer->shared().bell : nullptr),
       slots_(ends.peer->slots(ends.my_place), &ends.peer->pair(ends.my_place).consumed, ends.peer->shape().pair_slots()) {
   cell_limit = Bytes{ends.mine->shape().cell_bytes};
-  slot_limit =
-      smaller(pair_slot_limit(cell_limit, ends.peer->shape().ranks), Bytes{ends.peer->shape().pair_slots().longest});
+  const std::uint32_t ranks = ends.peer->shape().ranks;
+  const PairSlotShape there = ends.peer->shape().pair_slots();  // of the peer's eager limit, which may be another one
+  slot_limit = smaller(pair_slot_limit(cell_limit, ranks), Bytes{there.longest});
+  slot_limit_again = smaller(pair_slot_limit_again(cell_limit, ranks), Bytes{there.again});
   outgoing_slots = &slots_;
   may_sleep = bell_ != nullptr;
   invites = &ends.mine->pair(ends.peer_place).invitation;
@@ -114,7 +116,7 @@ Result<SlotRingWriter*> ShmLink::outgoing() {
   auto memory = SharedMemory::create("isthmus-ring", layout.total());
   if (!memory.ok()) return memory.status();
   SlotRingWriter writer{memory->data(), layout, bell_ ? std::function<void()>{[this] { ring(); }} : nullptr,
-                        ends_.peer->shape().pair_slots().lap};
+                        ends_.peer->shape().pair_slots().room()};
   IST_TRY(ends_.surroundings->send_descriptor(peer_rank(), kRingPurpose, memory->descriptor()));
   outgoing_memory_ = std::move(memory).value();
   outgoing_ = std::move(writer);

@@ -82,7 +82,8 @@ ShmPath::ShmPath(Surroundings surroundings, std::vector<Segment> segments)
     if (peer == my_place_) continue;
     links_.back() = std::make_unique<ShmLink>(
         ShmLink::Ends{&surroundings_, &mine, &segments_[peer], my_place_, peer, &pool_, &table_, &locked_});
-    sources_.push_back({peer, PairSlotReader{mine.slots(peer), &mine.pair(peer).consumed, mine.shape().pair_slots()}});
+    sources_.push_back({peer, PairSlotReader{mine.slots(peer), &mine.pair(peer).consumed, mine.shape().pair_slots(),
+                                             mine_.may_sleep == 0}});
   }
   for (Source& source : sources_) links_[source.place]->slots = &source.slots;
 }
