@@ -60,7 +60,7 @@ class Link {
   InvitationBoard* invited = nullptr;
   // Wakes the peer, should it sleep.
   virtual void ring() const {}
-  // Copies envelope and payload into the pair's slots; false if there is no room now.
+  // Copies envelope and payload, of slot_limit or slot_limit_again at most, into the pair's slots; false if there is no room now.
   virtual bool post(const Envelope& envelope, std::span<const std::byte> payload) = 0;
   // A free cell to fill, or none now. Exactly one of post_cell and return_cell follows.
   virtual std::optional<Cell> take_cell() = 0;

@@ -60,7 +60,7 @@ TEST_P(PathContract, SlotsCarryEverySizeUnchanged) {
 }
 
 TEST_P(PathContract, PayloadLongerThanASlotIsRefused) {
-  EXPECT_FALSE(link_->post(numbered(0), random_bytes(link_->slot_limit.value + 1)));
+  EXPECT_FALSE(link_->post(numbered(0), random_bytes(std::max(link_->slot_limit, link_->slot_limit_again).value + 1)));
   EXPECT_FALSE(receiver_->next());
 }
 
