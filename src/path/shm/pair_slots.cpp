@@ -10,6 +10,9 @@ using Clock = std::chrono::steady_clock;
 // A writer that shows nothing for so long is not going on: it takes 2 to 7 us for 128 and 256 KiB.
 std::chrono::nanoseconds nothing_comes(std::size_t size) { return std::chrono::nanoseconds{4000 + size / 32}; }
 
+// The writer is to be so far ahead of a reader that stays behind it, or at least half as far.
+constexpr Bytes kFarBehind = mebibytes(2);
+
 // Others want their messages, too.
 constexpr std::chrono::microseconds kLongest{100};
 

@@ -323,8 +323,6 @@ class PairSlotReader {
   const std::byte* block_at(std::uint32_t number) const {
     return reinterpret_cast<const std::byte*>(slots_ + mask_ + 1) + (number & block_mask_) * kBlock;
   }
-  // The writer is to be so far ahead of a reader that stays behind it, or at least half as far.
-  static constexpr Bytes kFarBehind = mebibytes(2);
   void copy_long(std::byte* to, std::span<const std::byte> payload);
   void fall_behind(std::size_t size);
   // Of the message in front, and behind it.
