@@ -1,10 +1,10 @@
 #include "base/settings.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <functional>
 
+#include "base/byte_counts.hpp"
 #include "base/unknown_variables.hpp"
 
 namespace ist {
@@ -22,41 +22,13 @@ struct Row {
   std::string range = {};  // "0 to 1MiB", where there is one
 };
 
-std::optional<std::uint64_t> read_count(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// "65536", "64KiB", "2MiB", "1GiB"; also with K, M, G alone.
-std::optional<std::uint64_t> read_bytes(std::string_view text) {
-  unsigned shift = 0;
-  for (const auto& [suffix, bits] :
-       {std::pair{"KiB", 10U}, {"MiB", 20U}, {"GiB", 30U}, {"K", 10U}, {"M", 20U}, {"G", 30U}}) {
-    if (!text.ends_with(suffix)) continue;
-    text.remove_suffix(std::string_view{suffix}.size());
-    shift = bits;
-    break;
-  }
-  const auto number = read_count(text);
-  if (!number || (*number << shift) >> shift != *number) return std::nullopt;
-  return *number << shift;
-}
-
-std::string print_bytes(std::uint64_t value) {
-  for (const auto& [bits, suffix] : {std::pair{30U, "GiB"}, {20U, "MiB"}, {10U, "KiB"}})
-    if (value != 0 && value % (std::uint64_t{1} << bits) == 0) return std::to_string(value >> bits) + suffix;
-  return std::to_string(value);
-}
-
 Row bytes_row(std::string_view name, std::string_view variable, Bytes Settings::*member, std::uint64_t least,
               std::uint64_t most, std::string_view help) {
   const std::string range = print_bytes(least) + " to " + print_bytes(most);
   return {name,
           variable,
           "bytes",
-          "a size from " + range + ", such as " + print_bytes((Settings{}.*member).value),
+          "a size in bytes, KiB, MiB or GiB from " + range + ", such as " + print_bytes((Settings{}.*member).value),
           help,
           [=](Settings& settings, std::string_view text) {
             const auto value = read_bytes(text);

@@ -46,7 +46,10 @@ std::size_t distance(std::string_view from, std::string_view to) {
 
 }  // namespace
 
+// Who leaves a name's end away means one that begins so, however long that is.
 std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names) {
+  const auto longer = std::find_if(names.begin(), names.end(), [&](std::string_view one) { return one.starts_with(name); });
+  if (longer != names.end() && !name.empty()) return *longer;
   const auto nearest = std::min_element(names.begin(), names.end(), [&](std::string_view one, std::string_view other) {
     return distance(name, one) < distance(name, other);
   });

@@ -32,6 +32,7 @@
 #include "cli/machine.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/settings_page.hpp"
+#include "cli/size_option.hpp"
 
 namespace ist::cli {
 namespace {
@@ -254,14 +255,14 @@ void add_sizes(CLI::App& command, BenchOptions& options) {
                                              "halo cells in each direction, of pack and layout bytes in all blocks")
                                  ->type_name("BYTES,...")
                                  ->delimiter(',')
-                                 ->transform(CLI::AsSizeValue(false).description(""));
+                                 ->transform(as_size());
   for (const char* bound : {"--min", "--max"}) sizes->excludes(command.get_option(bound));
   command
       .add_option("--blocks", options.blocks,
                   "of pack and layout: bytes of each block, such as 16,4KiB, instead of 4 B to 4 KiB")
       ->type_name("BYTES,...")
       ->delimiter(',')
-      ->transform(CLI::AsSizeValue(false).description(""));
+      ->transform(as_size());
 }
 
 }  // namespace
@@ -293,13 +294,13 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--json", options->json_file, "write the result to this file, too")->type_name("FILE");
   command->add_option("--min", options->least, "smallest size that is timed, such as 8; 1 unless told, 8 of limits")
       ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false).description(""));
+      ->transform(as_size());
   command
       ->add_option(
           "--max", options->most,
           "largest size that is timed, such as 64KiB; 4MiB unless told, 1MiB of collective and overlap, 64MiB of limits")
       ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false).description(""));
+      ->transform(as_size());
   add_sizes(*command, *options);
   command->add_option("--iterations", options->iterations, "repetitions of each size, instead of the method's number")
       ->type_name("N")

@@ -12,6 +12,7 @@
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
 #include "cli/settings_page.hpp"
+#include "cli/size_option.hpp"
 #include "collective/profile.hpp"
 #include "layout/extent.hpp"
 #include "memory/workers.hpp"
@@ -173,7 +174,7 @@ void add_explain_command(CLI::App& app) {
   CLI::Option* const size =
       command->add_option("--size", options->size, "of a message: its bytes, such as 1MiB; 8 unless told")
           ->type_name("BYTES")
-          ->transform(CLI::AsSizeValue(false).description(""));
+          ->transform(as_size());
   command->add_flag("--self", options->self, "of a message: from a rank to itself")->excludes(call);
   CLI::Option* synchronous =
       command->add_flag("--synchronous", options->synchronous, "of a message: as by ist_ssend")->excludes(call);
@@ -182,13 +183,13 @@ void add_explain_command(CLI::App& app) {
           ->add_option("--blocks", options->blocks,
                        "of a message: the sender's bytes lie apart, in blocks of so many: where are they packed?")
           ->type_name("BYTES")
-          ->transform(CLI::AsSizeValue(false).description(""))
+          ->transform(as_size())
           ->excludes(call);
   command
       ->add_option("--into-blocks", options->into_blocks,
                    "of a message: the receiver's do: where are they unpacked, or with --blocks, by one kernel or by two?")
       ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false).description(""))
+      ->transform(as_size())
       ->excludes(call);
   command->add_flag("--stream", options->stream, "of a message: put into a CUDA stream, as by ist_send_on")
       ->excludes(call)

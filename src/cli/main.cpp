@@ -20,13 +20,14 @@ std::string program_name(const CLI::App& app) {
 
 // CLI11 would only say that a subcommand is required.
 void must_be_a_command(const CLI::App& app, const std::string& word) {
-  if (word.empty() || word.front() == '-') return;
+  if (word.empty() || word == "-h" || word == "--help" || word == "--version") return;
   std::string known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->check_name(word)) return;
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
-  throw ist::cli::Failure(kUsedWrongly, "unknown command \"" + word + "\": expected one of " + known);
+  throw ist::cli::Failure(kUsedWrongly, (word.front() == '-' ? "unknown option \"" : "unknown command \"") + word +
+                                            "\": expected one of " + known);
 }
 
 }  // namespace

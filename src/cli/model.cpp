@@ -168,10 +168,11 @@ void add_model_command(CLI::App& app) {
   command->add_option("--output", options->file, "of fit: write this file, not the one in the cache folder")
       ->type_name("FILE");
   command->callback([options] {
-    if (options->what == "show")
-      show();
-    else
-      start_fit(*options);
+    if (options->what != "show") return start_fit(*options);
+    if (options->quick || !options->file.empty())
+      throw Failure(2, std::string{options->quick ? "--quick" : "--output"} +
+                           " is of fit: show measures nothing, and prints what is in force");
+    show();
   });
 }
 

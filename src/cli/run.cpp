@@ -1,5 +1,6 @@
 #include "cli/run.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -26,6 +27,7 @@ std::string check_ranks(const std::string& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && end == text.data() + text.size() && value >= 1 && value <= kMostRanks) return {};
+  if (text.starts_with("p")) return "-np is mpirun's and oshrun's word: here it is -n, as in isthmus run -n 4 PROGRAM";
   return "the number of ranks must be from 1 to " + std::to_string(kMostRanks) + ", not \"" + text + "\"";
 }
 
@@ -42,13 +44,25 @@ std::string check_assignment(const std::string& text) {
   return "expected NAME=VALUE, not \"" + text + "\"";
 }
 
+// Behind the program all words are its own.
+void must_have_ranks(const RunOptions& options, const std::vector<std::string>& rest) {
+  if (options.ranks != 0) return;
+  const bool is_late =
+      std::any_of(rest.begin(), rest.end(), [](const std::string& word) { return word == "-n" || word == "--ranks"; });
+  throw Failure(
+      2, is_late ? "-n comes before the program: what stands behind that is for the program, as in isthmus run -n 4 PROGRAM"
+                 : "-n is missing: tell how many ranks to start, as in isthmus run -n 4 PROGRAM");
+}
+
 // What was left over is the program, unless it is a mistyped option.
 void take_program(RunOptions& options, std::vector<std::string> rest) {
   const bool separated = !rest.empty() && rest.front() == "--";
   if (separated) rest.erase(rest.begin());
+  if (rest.empty()) must_have_ranks(options, rest);
   if (rest.empty()) throw Failure(2, "the program is missing: tell what to start, as in isthmus run -n 4 PROGRAM");
   if (!separated && rest.front().starts_with("-"))
     throw CLI::ExtrasError("run", {rest.front() + " (is it an option of the program? put it after the program's name)"});
+  must_have_ranks(options, rest);
   options.program = std::move(rest);
 }
 
@@ -93,7 +107,6 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Validator(check_grace, ""))
       ->type_name("SECONDS");
   run->callback([options, run, &exit_status] {
-    if (options->ranks == 0) throw Failure(2, "-n is missing: tell how many ranks to start, as in isthmus run -n 4 PROGRAM");
     take_program(*options, run->remaining());
     exit_status = launch(*options);
   });

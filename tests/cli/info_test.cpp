@@ -249,6 +249,10 @@ TEST(Usage, AWrongUseHasStatus2AndSaysWhatIsWrong) {
                                          {"info --json --man", "--man"},
                                          {"bench", "isthmus bench: NAME"},
                                          {"run", "-n is missing"},
+                                         {"--verison", "unknown option \"--verison\": expected one of run"},
+                                         {"explain --size 1.5MB", "--size: \"1.5MB\" is no size"},
+                                         {"model show --output nowhere.json", "--output is of fit"},
+                                         {"model show --quick", "--quick is of fit"},
                                          {"bench throughput", "throughput"}}) {
     const Ran ran = run_program(arguments);
     EXPECT_EQ(ran.status, 2) << arguments << '\n' << ran.output;

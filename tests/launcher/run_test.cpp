@@ -163,6 +163,9 @@ TEST(Run, wrong_uses_are_refused_in_one_line_with_status_2) {
   };
   refused({}, "-n is missing");
   refused({"echo"}, "-n is missing");
+  refused({"echo", "-n", "2"}, "-n comes before the program");
+  refused({"-np", "2", "echo"}, "here it is -n");
+  refused({"-N", "2", "echo"}, "not expected: -N");
   refused({"-n", "0", "echo"}, "from 1 to 1024, not \"0\"");
   refused({"-n", "-3", "echo"}, "from 1 to 1024, not \"-3\"");
   refused({"-n", "4x", "echo"}, "from 1 to 1024, not \"4x\"");

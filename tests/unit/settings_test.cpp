@@ -62,13 +62,14 @@ TEST_F(SettingsTable, sizes_are_read_with_and_without_suffix) {
   EXPECT_EQ(eager_limit("64K"), kibibytes(64));
   EXPECT_EQ(eager_limit("1MiB"), mebibytes(1));
   EXPECT_EQ(eager_limit("1M"), mebibytes(1));
+  for (const char* value : {"64KB", "64kb", "64k", "64kib", "65536B"}) EXPECT_EQ(eager_limit(value), kibibytes(64)) << value;
   const Variable pool{"ISTHMUS_PINNED_POOL_LIMIT", "3GiB"};
   EXPECT_EQ(Settings::read()->pinned_pool_limit, mebibytes(3072));
 }
 
 TEST_F(SettingsTable, sizes_that_are_no_sizes_are_refused_by_name_and_value) {
   for (const char* value :
-       {"", "x", "64KB", "-1", "1.5MiB", " 64", "64 KiB", "KiB", "18446744073709551616", "17179869184GiB"})
+       {"", "x", "64QB", "64iB", "64KiBB", "-1", "1.5MiB", " 64", "64 KiB", "KiB", "18446744073709551616", "17179869184GiB"})
     EXPECT_NE(refusal("ISTHMUS_EAGER_LIMIT", value), "accepted") << '"' << value << '"';
 }
 
@@ -86,9 +87,11 @@ TEST_F(SettingsTable, numbers_one_past_either_end_of_their_range_are_refused) {
 TEST_F(SettingsTable, a_number_out_of_range_is_refused_with_the_range_and_a_value_inside_it) {
   const std::string limit = refusal("ISTHMUS_EAGER_LIMIT", "2MiB");
   EXPECT_NE(limit.find("ISTHMUS_EAGER_LIMIT=\"2MiB\""), std::string::npos) << limit;
-  EXPECT_NE(limit.find("expected a size from 0 to 1MiB, such as 16KiB ("), std::string::npos) << limit;
+  EXPECT_NE(limit.find("expected a size in bytes, KiB, MiB or GiB from 0 to 1MiB, such as 16KiB ("), std::string::npos)
+      << limit;
   const std::string pool = refusal("ISTHMUS_PINNED_POOL_LIMIT", "1025GiB");
-  EXPECT_NE(pool.find("expected a size from 1MiB to 1024GiB, such as 256MiB ("), std::string::npos) << pool;
+  EXPECT_NE(pool.find("expected a size in bytes, KiB, MiB or GiB from 1MiB to 1024GiB, such as 256MiB ("), std::string::npos)
+      << pool;
   EXPECT_EQ(refusal("ISTHMUS_PINNED_POOL_LIMIT", "1024GiB"), "accepted");
   const std::string cells = refusal("ISTHMUS_CELLS", "4097");
   EXPECT_NE(cells.find("expected a whole number from 4 to 4096 ("), std::string::npos) << cells;
@@ -142,6 +145,7 @@ TEST_F(SettingsTable, a_variable_that_nobody_reads_is_told_with_the_nearest_name
   EXPECT_NE(text->find("ISTHMUS_EAGER_LIMT is set"), std::string::npos) << *text;
   EXPECT_NE(text->find("the nearest name is ISTHMUS_EAGER_LIMIT"), std::string::npos) << *text;
   EXPECT_NE(unknown_variable_text("ISTHMUS_WIAT", settings)->find("ISTHMUS_WAIT"), std::string::npos);
+  EXPECT_NE(unknown_variable_text("ISTHMUS_EAGER", settings)->find("is ISTHMUS_EAGER_LIMIT"), std::string::npos);
   for (const char* known : {"ISTHMUS_CELLS", "ISTHMUS_RANK", "ISTHMUS_DEPS_DIR", "ISTHMUS_TEST_LONG", "PATH", "ISTHMUS"})
     EXPECT_FALSE(unknown_variable_text(known, settings).has_value()) << known;
 }
