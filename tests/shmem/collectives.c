@@ -335,7 +335,10 @@ int main(int count, char** arguments) {
   shmem_team_t part = SHMEM_TEAM_INVALID;
   const int members = pes > 2 ? pes - 1 : pes;
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, pes - members, 1, members, NULL, 0, &part) == 0);
-  if (part == SHMEM_TEAM_INVALID) CHECK(shmem_long_broadcast(part, (long*)there, (long*)here, 1, 0) != 0);
+  if (part == SHMEM_TEAM_INVALID) {
+    CHECK(shmem_long_broadcast(part, (long*)there, (long*)here, 1, 0) != 0);
+    CHECK(strstr(shmemx_error_text(), "the team is SHMEM_TEAM_INVALID") != NULL);
+  }
 #define CALL(N, t) \
   moved(#N, SHMEM_TEAM_WORLD, pes, broadcast_##N, fcollect_##N, collect_##N, alltoall_##N, alltoalls_##N, sizeof(t));
   FOR_RMA(CALL)

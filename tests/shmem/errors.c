@@ -145,6 +145,17 @@ static void test_for_ever(const char* what, long* heap) {
   while (shmem_long_test(heap + 5, SHMEM_CMP_EQ, 99) == 0) continue;
 }
 
+/* All call shmem_finalize, but PE 0 or the last one was in another call before, which does not come to its end. */
+static void finalize_after(const char* what, long* heap, int last) {
+  const int me = shmem_my_pe();
+  if (is(what, "finalize_after_wait") && me == 0) shmem_long_wait_until(heap + 5, SHMEM_CMP_EQ, 99);
+  if (is(what, "finalize_after_barrier") && me == 0) shmem_barrier_all();
+  if (is(what, "finalize_after_mixture") && me != last) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 1, 1);
+  if (is(what, "finalize_after_mixture") && me == last) shmem_barrier_all();
+  shmem_finalize();
+  exit(0);
+}
+
 int main(int argc, char** argv) {
   const char* const what = argv[argc - 1];
   if (is(what, "uninitialised")) {
@@ -154,7 +165,8 @@ int main(int argc, char** argv) {
   }
   is_threadless = is(what, "threadless");
   if (is_threadless) shmemx_set_error_handler(handler);
-  const int leaves_one_thread = is(what, "others_leave_a_lock") || is(what, "others_leave_a_word");
+  const int leaves_one_thread =
+      is(what, "others_leave_a_lock") || is(what, "others_leave_a_word") || is(what, "finalize_after_wait");
   shmem_init_thread(leaves_one_thread ? SHMEM_THREAD_SINGLE : SHMEM_THREAD_MULTIPLE, NULL);
   long* const heap = (long*)shmem_calloc(1000, sizeof(long));
   const int last = shmem_n_pes() - 1;
@@ -176,6 +188,7 @@ int main(int argc, char** argv) {
     if (shmem_my_pe() == 0) test_for_ever(what, heap);
     exit(0);
   }
+  if (strncmp(what, "finalize_after", 14) == 0) finalize_after(what, heap, last);
   if (shmem_my_pe() == last) wrong(what, heap, last);
   if (handled) {
     if (shmem_my_pe() == last && calls == 0) return 8;

@@ -87,6 +87,9 @@ expect 1 "shmem_barrier_all: PE 2 has left without taking part" leave_0
 expect 1 "PE 0: shmem_test_lock: all other PEs have left" others_leave_a_lock
 expect 1 "PE 0: shmem_long_test: all other PEs have left" others_leave_a_word
 expect 0 "" others_leave_a_thread
+expect 1 "PE 0: shmem_long_wait_until: all other PEs have left or are in shmem_finalize, and nobody writes" finalize_after_wait
+expect 1 "shmem_finalize: PE [12] has called shmem_finalize without taking part: all PEs make the same" finalize_after_barrier
+expect 1 "has called shmem_finalize without taking part: all PEs make the same" finalize_after_mixture
 expect 0 "handled: shmem_long_put on PE 2: PE 3 was named" handled pe
 expect 0 "handled: shmem_getmem on PE 2: 8 bytes at" handled stack
 expect 0 "handled: shmem_clear_lock on PE 2: nobody holds the lock" handled unlock

@@ -96,6 +96,7 @@ static void growth(void) {
     *small = (unsigned char)(me + 1);
     unsigned char* const block = (unsigned char*)shmem_malloc(large);
     CHECK(block != NULL && *small == me + 1);
+    CHECK(strstr(shmemx_error_text(), "bytes") == NULL); /* before it grew there was no room */
     if (block != NULL) {
       const unsigned char value = (unsigned char)(me + 3);
       shmem_putmem(block + large - 1, &value, 1, (me + 1) % pes);
@@ -109,7 +110,8 @@ static void growth(void) {
     void* const most = shmem_malloc((size_t)4 << 20);
     CHECK(most != NULL);
     CHECK(shmem_malloc((size_t)4 << 20) == NULL && shmem_malloc(1 << 20) == NULL);
-    CHECK(strstr(shmemx_error_text(), "bytes") != NULL);
+    CHECK(strstr(shmemx_error_text(), "1048576 bytes were asked for; of each PE's symmetric heap ") != NULL);
+    CHECK(strstr(shmemx_error_text(), "set SHMEM_SYMMETRIC_SIZE to what the program needs") != NULL);
     CHECK(shmem_realloc(most, (size_t)8 << 20) == NULL);
     shmem_free(most);
     void* const again = shmem_malloc((size_t)3 << 20);

@@ -54,15 +54,25 @@ int try_once(const Wanted& wanted, ist_heap heap, void** memory) {
   return ist_heap_alloc(heap, wanted.size, memory);
 }
 
+// ist_heap_alloc() names a call that programs of OpenSHMEM do not have.
+std::string no_room(std::size_t wanted) {
+  std::uint64_t bytes = 0, largest = 0;
+  if (ist_heap_room(world().heap(), &bytes, &largest) != IST_OK) return ist_error_text();
+  return std::to_string(wanted) + " bytes were asked for; of each PE's symmetric heap " + std::to_string(bytes) +
+         " bytes are free, the largest block has " + std::to_string(largest) +
+         ", and it may not have so many more; free some, or set SHMEM_SYMMETRIC_SIZE to what the program needs";
+}
+
 // Null where there is no room, at all PEs; remember() has why. What PEs disagree on is no matter of room.
 void* allocate(const char* call, const Wanted& wanted) {
   if (wanted.size == 0 || !check_pe(call, hot.pe)) return nullptr;
   void* memory = nullptr;
   int code = try_once(wanted, world().heap(), &memory);
   if (code == IST_ERR_MEMORY) {
-    remember(ist_error_text());
+    remember(no_room(wanted.size));
     if (!world().grow_heap(call, sum(wanted.size, wanted.alignment))) return nullptr;
     code = try_once(wanted, world().heap(), &memory);
+    remember(code == IST_ERR_MEMORY ? no_room(wanted.size) : std::string{});
   }
   if (code == IST_ERR_MEMORY || failed(call, code)) return nullptr;
   remember_size(memory, wanted.size);

@@ -73,11 +73,25 @@ void choose_how_to_wait(const char* call, ist_comm comm) {
                                                                  : Clock::duration::max();
 }
 
+namespace {
+std::string why_nobody_comes(int awaited) {
+  if (awaited < 0) {
+    bool all_left = true;
+    for (int pe = 0; pe < hot.pes; ++pe) all_left = all_left && (pe == hot.pe || world().left(pe));
+    return std::string{"all other PEs have left"} + (all_left ? "" : " or are in shmem_finalize") +
+           ", and nobody writes what is waited for";
+  }
+  const std::string pe = "PE " + std::to_string(awaited);
+  if (world().left(awaited)) return pe + " has left without taking part";
+  return pe + " has called shmem_finalize without taking part: all PEs make the same collective calls, in the same order";
+}
+}  // namespace
+
 bool nobody_comes(int awaited) {
   if (hot.pes == 0 || world().died()) return true;
-  if (awaited >= 0) return world().left(awaited);
+  if (awaited >= 0) return world().arrives_no_more(awaited);
   for (int pe = 0; pe < hot.pes; ++pe)
-    if (pe != hot.pe && !world().left(pe)) return false;
+    if (pe != hot.pe && !world().writes_no_more(pe)) return false;
   // Another thread of this PE may write.
   return hot.pes > 1 && world().threads() != SHMEM_THREAD_MULTIPLE;
 }
@@ -89,8 +103,7 @@ void tell_that_nobody_comes(const char* call, int awaited) {
   else if (world().died())
     fail(call, "a PE of this job died, and what is waited for may never come");
   else
-    fail(call, awaited >= 0 ? "PE " + std::to_string(awaited) + " has left without taking part"
-                            : std::string{"all other PEs have left, and nobody writes what is waited for"});
+    fail(call, why_nobody_comes(awaited));
 }
 
 bool Patience::go_on_slowly() {

@@ -129,11 +129,16 @@ void destroy(Team& team) {
 }  // namespace
 
 Team* team_of(shmem_team_t handle) {
-  if (handle == SHMEM_TEAM_INVALID || hot.pes == 0) return nullptr;
+  if (handle == SHMEM_TEAM_INVALID || hot.pes == 0) {
+    remember("the team is SHMEM_TEAM_INVALID");
+    return nullptr;
+  }
   if (handle == SHMEM_TEAM_WORLD || handle == SHMEM_TEAM_SHARED) {
     return handle == SHMEM_TEAM_WORLD ? &teams().all : &teams().shared;
   }
-  return handle->alive == Team::kAlive ? handle : nullptr;
+  if (handle->alive == Team::kAlive) return handle;
+  remember("the team was destroyed before");
+  return nullptr;
 }
 
 void make_own_teams() {

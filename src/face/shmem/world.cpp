@@ -71,6 +71,7 @@ void leave_at_exit() { world().leave(); }
 struct World::Control {
   std::atomic<std::uint32_t> end;  // 0, kStop, or kEnd and a status
   std::atomic<std::uint32_t> left;
+  std::atomic<std::uint32_t> closing;  // kWritesNoMore, then kMetTheOthers, of shmem_finalize
 };
 
 const void* this_thread() {
@@ -105,6 +106,12 @@ SlotBoard& World::slots() const {
 }
 
 bool World::left(int pe) const { return control(pe).left.load(std::memory_order_acquire) != 0; }
+bool World::writes_no_more(int pe) const {
+  return left(pe) || control(pe).closing.load(std::memory_order_acquire) >= kWritesNoMore;
+}
+bool World::arrives_no_more(int pe) const {
+  return left(pe) || control(pe).closing.load(std::memory_order_acquire) >= kMetTheOthers;
+}
 
 void World::read_view(const char* call) {
   if (failed(call, ist_heap_view(heap_, &view_))) return;
@@ -213,7 +220,11 @@ void World::close(const char* call) {
   if (opened_ == 0) return;
   --opened_;
   if (opened_ > 0 || control_ == nullptr || is_child()) return;
-  barrier_all(call);
+  quiet(call);
+  control(hot.pe).closing.store(kWritesNoMore, std::memory_order_release);
+  sync_all(call);
+  // Behind all that it has told the others that it came.
+  control(hot.pe).closing.store(kMetTheOthers, std::memory_order_release);
   stop_watching();
   drop_groups();
   if (globals_ != nullptr) {

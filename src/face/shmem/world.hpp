@@ -91,6 +91,9 @@ class World {
   // Once the world is closed there is nobody.
   bool died() const { return control_ != nullptr && *view_.abort_word != 0; }
   bool left(int pe) const;
+  // It has left, or is in shmem_finalize: it writes nothing any more, or has been where all met and comes to no other call of theirs.
+  bool writes_no_more(int pe) const;
+  bool arrives_no_more(int pe) const;
   // How many times PE `from` has arrived at this one, or this one at PE `at`, in a slot.
   std::atomic_ref<std::uint64_t> arrivals(int at, int from, int slot) const;
   // A word of PE `at`, for each slot, that its owner writes and the others read.
@@ -99,6 +102,8 @@ class World {
 
  private:
   struct Control;
+  static constexpr std::uint32_t kWritesNoMore = 1;
+  static constexpr std::uint32_t kMetTheOthers = 2;
   void make_heap(const char* call);
   void read_view(const char* call);
   static void set_size(std::uint64_t bytes);
