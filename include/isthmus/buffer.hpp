@@ -7,6 +7,11 @@
 #ifndef ISTHMUS_BUFFER_HPP
 #define ISTHMUS_BUFFER_HPP
 
+#if __cplusplus < 202002L
+#error \
+    "these headers need C++20: compile with -std=c++20, in CMake with target_compile_features(... cxx_std_20); those of C, isthmus/*.h, do not"
+#endif
+
 #include <complex>
 #include <cstddef>
 #include <cstdint>

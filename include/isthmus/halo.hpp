@@ -127,6 +127,8 @@ class HaloGrid {
   ist_halo_field symmetric(std::span<const HaloRange> ranges, std::int64_t element, std::span<const int> layout_map) const {
     if (static_cast<int>(ranges.size()) != dimensions())
       throw Error(IST_ERR_ARGUMENT, "sides of a field need a range for each dimension");
+    if (!layout_map.empty() && layout_map.size() != ranges.size())
+      throw Error(IST_ERR_ARGUMENT, "sides of a field need an entry of the layout map for each dimension, or no map");
     return {ist_host(nullptr), element, ranges.data(), layout_map.empty() ? nullptr : layout_map.data()};
   }
   std::vector<int> get(int which) const {
@@ -229,16 +231,16 @@ class Halo {
  public:
   // Collective over the grid.
   Halo(const HaloGrid& grid, std::span<const HaloField> fields, const HaloOptions& options = {})
-      : owner_(std::make_shared<Owner>(grid.owner_->world, options.way)) {
-    const Described given(fields);
+      : owner_(std::make_shared<Owner>(grid.owner_->world, options.way, grid.dimensions())) {
+    const Described given(fields, owner_->dimensions);
     const auto wanted = in_c(options);
     detail::check(ist_halo_create(grid.c(), given.count(), given.fields(), &wanted, &owner_->halo));
   }
   // The same of cells that are listed, over all ranks of comm.
   template <class Of>
   Halo(const Of& comm, std::span<const HaloLists> lists, std::span<const HaloField> fields, const HaloOptions& options = {})
-      : owner_(std::make_shared<Owner>(comm.world_, options.way)) {
-    const Described given(fields);
+      : owner_(std::make_shared<Owner>(comm.world_, options.way, 0)) {
+    const Described given(fields, 0);
     std::vector<int> ranks;
     std::vector<std::int64_t> send_counts, receive_counts;
     std::vector<const std::int64_t*> sends, receives;
@@ -254,7 +256,7 @@ class Halo {
   }
   // Other ones from here on; local, and the same on all ranks.
   void set_fields(std::span<const HaloField> fields) const {
-    const Described given(fields);
+    const Described given(fields, owner_->dimensions);
     detail::check(ist_halo_set_fields(c(), given.count(), given.fields()));
   }
   void pack() const { detail::check(ist_halo_pack(c())); }
@@ -300,7 +302,7 @@ class Halo {
 
  private:
   struct Owner {
-    Owner(detail::SharedWorld of, HaloWay by) : world(std::move(of)), way(by) {}
+    Owner(detail::SharedWorld of, HaloWay by, int in) : world(std::move(of)), way(by), dimensions(in) {}
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     ~Owner() {
@@ -308,20 +310,33 @@ class Halo {
     }
     detail::SharedWorld world;
     HaloWay way;
+    int dimensions;  // of the grid; of listed cells 0
     ist_halo halo = IST_HALO_NULL;
   };
   // Fields as C has them, for the length of one call.
   class Described {
    public:
-    explicit Described(std::span<const HaloField> fields) {
-      for (const HaloField& field : fields)
+    Described(std::span<const HaloField> fields, int dimensions) {
+      for (const HaloField& field : fields) {
+        if (dimensions > 0) must_fit(field, static_cast<std::size_t>(dimensions));
         fields_.push_back({field.buffer_.c(), field.element_, field.ranges_.empty() ? nullptr : field.ranges_.data(),
                            field.map_.empty() ? nullptr : field.map_.data()});
+      }
     }
     int count() const { return static_cast<int>(fields_.size()); }
     const ist_halo_field* fields() const { return fields_.data(); }
 
    private:
+    // C is told where they begin, and takes as many as the grid has dimensions.
+    void must_fit(const HaloField& field, std::size_t dimensions) const {
+      const auto refuse = [&](std::size_t found, const char* what) {
+        throw Error(IST_ERR_ARGUMENT, "field " + std::to_string(fields_.size()) + " has " + std::to_string(found) + what +
+                                          ", and its grid has " + std::to_string(dimensions) +
+                                          " dimensions: give one for each");
+      };
+      if (field.ranges_.size() != dimensions) refuse(field.ranges_.size(), " ranges");
+      if (!field.map_.empty() && field.map_.size() != dimensions) refuse(field.map_.size(), " entries of a layout map");
+    }
     std::vector<ist_halo_field> fields_;
   };
   static ist_halo_options in_c(const HaloOptions& options) {

@@ -193,6 +193,15 @@ TEST_F(Rows, that_cannot_be_are_refused_with_the_librarys_words) {
     return "";
   };
   std::vector<double> small(10);
+  const std::array three{ranges[0], ranges[1], HaloRange{0, 0, 0, 0, 1}};
+  EXPECT_NE(text_of([&] {
+              Halo(grid, std::array{HaloField::of(cells, ranges), HaloField::of(cells, three)});
+            }).find("field 1 has 3 ranges, and its grid has 2 dimensions"),
+            std::string::npos);
+  EXPECT_NE(text_of([&] {
+              Halo(grid, std::array{HaloField::of(numbers, ranges, std::array{1})});
+            }).find("field 0 has 1 entries of a layout map, and its grid has 2 dimensions"),
+            std::string::npos);
   EXPECT_NE(text_of([&] { HaloField::of(small, ranges); }).find("the ranges are of 63 elements, and the field has 10"),
             std::string::npos);
   ranges[0].plus = 9, ranges[0].total_length = 14;
