@@ -44,7 +44,7 @@ format: setup-test ## rewrite sources in the project's format
 
 install: setup-demo ## install to PREFIX (default /usr/local)
 	@$(call configured,-DISTHMUS_TESTS=OFF)
-	@cmake --build build -j $(JOBS) --target isthmus isthmus_program
+	@cmake --build build -j $(JOBS) --target isthmus isthmus_shmem isthmus_program
 	@cmake --install build --prefix $(PREFIX)
 
 clean: ## remove everything that was built (not .venv)
