@@ -46,7 +46,7 @@ Status send_host(const Communicator& comm, int to, std::int32_t tag, const void*
     if (!started.ok()) return started.status();
     id = *started;
   }
-  return done ? Status{} : wait_for(engine, id).status;
+  return done ? Status{} : wait_for_own(engine, id).status;
 }
 
 // Bytes received, of at most `size`.
@@ -60,7 +60,7 @@ Result<std::size_t> receive_host(const Communicator& comm, int from, std::int32_
     if (!started.ok()) return started.status();
     id = *started;
   }
-  const Outcome outcome = wait_for(engine, id);
+  const Outcome outcome = wait_for_own(engine, id);
   if (!outcome.status.ok()) return outcome.status;
   return static_cast<std::size_t>(outcome.bytes.value);
 }

@@ -25,7 +25,7 @@ Status exchange(const Communicator& comm, const char* call, const T& mine, std::
                  Division::even({1, size}, comm.size()), false);
   if (plan.walks()) return plan.end_walk();
   const auto id = plan.start();
-  return id.ok() ? wait_for(comm.engine(), *id).status : id.status();
+  return id.ok() ? wait_for_own(comm.engine(), *id).status : id.status();
 }
 
 }  // namespace ist

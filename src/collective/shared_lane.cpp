@@ -69,7 +69,7 @@ Status SharedLane::wait_long(const std::function<bool()>& ready, int from, std::
     Status vain;
     {
       const std::lock_guard lock(engine_.lock());
-      moved = engine_.progress();
+      moved = look_for_nobody(engine_);
       must_poll = engine_.must_poll();
       if (look % kDoubtEveryLooks == 0 || engine_.parts().board.changes() != 0) vain = doubt(from, call);
     }
@@ -88,7 +88,7 @@ Status SharedLane::wait_until_free(const Turn& turn) {
     bool moved = false;
     {
       const std::lock_guard lock(engine_.lock());
-      moved = engine_.progress();
+      moved = look_for_nobody(engine_);
       if (look % kDoubtEveryLooks == 0) IST_TRY(doubt_of_slot(turn.call));
     }
     patience.after_look(moved, true);
@@ -107,7 +107,7 @@ void SharedLane::move_on_others() {
   constexpr unsigned kOften = 16;
   if (++calls_ % kOften != 0) return;
   const std::lock_guard lock(engine_.lock());
-  engine_.progress();
+  look_for_nobody(engine_);
 }
 
 Status SharedLane::makes_another(int rank) const {

@@ -12,13 +12,9 @@ namespace ist {
 Walk::~Walk() {
   for (std::size_t i = 0; i < messages_.size(); ++i) {
     const Message& message = messages_[i];
-    if (message.over || message.posted.value == 0) continue;
-    {
-      const std::lock_guard lock(comm_.engine().lock());
-      comm_.engine().cancel(message.posted);
-    }
-    // One that a message has met already still writes into memory that goes with this.
-    wait_for_end(comm_.engine(), message.posted);
+    const OperationId under_way = message.sent.value != 0 ? message.sent : message.posted;
+    // One that a message has met already still writes into memory that goes with this, and of one that is sent others may read.
+    if (!message.over && under_way.value != 0) end_own(comm_.engine(), under_way);
   }
 }
 

@@ -122,8 +122,11 @@ Result<Ticket> Engine::pending_work(const Piece& piece, bool asked_later) {
   return asked_later ? parts_.kinds.in_order(piece) : parts_.kinds.ready(piece);
 }
 
-void Engine::look_around() {
+// Beside what has begun, or is over: where memory runs out for what comes, a later look comes to it.
+void Engine::look_around() try {
   if (parts_.board.changes() == board_seen_) take_arrivals();
+} catch (const std::bad_alloc&) {
+  return;
 }
 
 Status Engine::too_many() { return {IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"}; }

@@ -128,22 +128,72 @@ bool spin_for(Engine& engine, AwaitedReceive& receive) {
 
 }  // namespace
 
+namespace {
+
+// By whoever cannot go on: where memory runs out in that, too, it ends by itself.
+void take_back(Engine& engine, OperationId id) noexcept try {
+  const std::lock_guard lock(engine.lock());
+  engine.cancel(id);
+} catch (const std::bad_alloc&) {
+  return;
+}
+
+// From a handler of that.
+Outcome end_without_memory(Engine& engine, OperationId id) {
+  take_back(engine, id);
+  Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
+  for (;;) {
+    bool moved = false;
+    {
+      const std::lock_guard lock(engine.lock());
+      if (!Engine::complete(*engine.find(id))) moved = look_for_nobody(engine);
+      if (Engine::complete(*engine.find(id))) {
+        Outcome outcome = engine.take(id);
+        if (outcome.cancelled) throw;
+        return outcome;
+      }
+    }
+    patience.after_look(moved, true);
+  }
+}
+
+}  // namespace
+
+Outcome wait_for_own(Engine& engine, OperationId id) try { return wait_for(engine, id); } catch (const std::bad_alloc&) {
+  return end_without_memory(engine, id);
+}
+
+void end_own(Engine& engine, OperationId id) noexcept {
+  take_back(engine, id);
+  wait_for_end(engine, id);
+}
+
 Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive, const std::function<Status()>& doubt) {
   Status vain;
   receive.outcome = wait_in_doubt(engine, id, doubt, vain);
   return vain;
 }
 
-Outcome wait_in_doubt(Engine& engine, OperationId id, const std::function<Status()>& doubt, Status& vain) {
+Outcome wait_in_doubt(Engine& engine, OperationId id, const std::function<Status()>& doubt, Status& vain) try {
   const Status why = doubt ? doubt_until_complete(engine, id, doubt) : Status{};
   Outcome outcome = wait_for(engine, id);
   if (outcome.cancelled) vain = why;
   return outcome;
+} catch (const std::bad_alloc&) {
+  return end_without_memory(engine, id);
 }
 
 Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const WhileNothingComes& meanwhile) {
   receive.scope = &scope;
-  if (spin_for(engine, receive)) return {};
+  try {
+    if (spin_for(engine, receive)) return {};
+  } catch (const std::bad_alloc&) {
+    // It was for what else came.
+    if (receive.received) return {};
+    if (receive.posted.value == 0) throw;
+    receive.outcome = end_without_memory(engine, receive.posted);
+    return {};
+  }
   // Of one that is posted already the message is being written.
   if (meanwhile.long_wait && receive.posted.value == 0) meanwhile.long_wait();
   const auto id = [&]() -> Result<OperationId> {

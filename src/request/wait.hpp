@@ -51,6 +51,13 @@ class Patience {
 // Returns when the operation is complete; the id is then released.
 Outcome wait_for(Engine& engine, OperationId id);
 
+// The same of an operation that no request stands for, so that it must be over when an exception goes through: where memory runs out for what else comes, it is taken
+// back, and that is told, unless its message was met before, and then comes to its end.
+Outcome wait_for_own(Engine& engine, OperationId id);
+
+// What of it can be taken back is, and it is over.
+void end_own(Engine& engine, OperationId id) noexcept;
+
 // The same for who wants nothing but its end, as while an exception is on its way: throws none, since it looks as look_for_nobody() does.
 void wait_for_end(Engine& engine, OperationId id) noexcept;
 

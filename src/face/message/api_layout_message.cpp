@@ -129,13 +129,11 @@ int send_and_receive_laid(const LaidMessage& out, const LaidMessage& in, ist_sta
   if (!what.ok()) return report(in_call(kReceive, what.status()));
   const auto receive = start_laid_receive(std::move(*what), in.tag);
   if (!receive.ok()) return report(in_call(kReceive, receive.status()));
+  Half receives{kReceive, *receive};
   const auto send = start_laid_send(out, {false, true});
-  if (!send.ok()) {
-    withdraw(*receive);
-    return report(in_call(kSend, send.status()));
-  }
+  if (!send.ok()) return report(in_call(kSend, send.status()));
   const int sent = finish_blocking(kSend, *send, nullptr);
-  const int received = finish_blocking(kReceive, *receive, status);
+  const int received = receives.finish(status);
   return received != IST_OK ? received : sent;
 }
 

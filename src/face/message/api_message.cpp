@@ -84,13 +84,11 @@ struct Halves {
 int receive_and_send(const Halves& call, const SendArguments& out, const Receiving& in, ist_status* status) {
   const auto receive = start_receive(in);
   if (!receive.ok()) return report(in_call(call.receive, receive.status()));
+  Half receives{call.receive, *receive};
   const auto send = start_send(out.data, out.dest, out.tag, out.comm, {false, true});
-  if (!send.ok()) {
-    withdraw(*receive);
-    return report(in_call(call.send, send.status()));
-  }
+  if (!send.ok()) return report(in_call(call.send, send.status()));
   const int sent = finish_blocking(call.send, *send, nullptr);
-  const int received = finish_blocking(call.receive, *receive, status);
+  const int received = receives.finish(status);
   return received != IST_OK ? received : sent;
 }
 
@@ -103,10 +101,15 @@ int send_and_receive(const Halves& call, const SendArguments& out, const Data& i
   if (!send.ok()) return report(in_call(call.send, send.status()));
   // A small message has gone already: only the receive is left to wait for.
   if (send->done) return receive_and_finish(call.receive, *what, status);
+  Half sends{call.send, *send};
   const auto receive = start_receive(*what);
-  const int sent = finish_blocking(call.send, *send, nullptr);
-  if (!receive.ok()) return report(in_call(call.receive, receive.status()));
-  const int received = finish_blocking(call.receive, *receive, status);
+  if (!receive.ok()) {
+    static_cast<void>(sends.finish(nullptr));
+    return report(in_call(call.receive, receive.status()));
+  }
+  Half receives{call.receive, *receive};
+  const int sent = sends.finish(nullptr);
+  const int received = receives.finish(status);
   return received != IST_OK ? received : sent;
 }
 
@@ -153,6 +156,7 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
   if (const Status copied = copy_pieces(world, copy->piece(), *piece); !copied.ok()) return report(in_call(kCall, copied));
   const auto receive = start_receive(given.data, source, recv_tag, given.comm);
   if (!receive.ok()) return report(in_call(kCall, receive.status()));
+  Half receives{kCall, *receive};
   Engine& engine = world.engine();
   bool done = false;
   const auto id = [&] {
@@ -160,12 +164,9 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
     const TypeCheck::Stated types{engine.types(), [&] { return types_of(given.data); }};
     return engine.start_send(copy->piece(), Rank{to->rank}, given.tag, to->comm->scope(), &done, {false, true});
   }();
-  if (!id.ok()) {
-    withdraw(*receive);
-    return report(in_call(kCall, id.status()));
-  }
+  if (!id.ok()) return report(in_call(kCall, id.status()));
   const int sent = finish_blocking(kCall, Started{&world, *id, done}, nullptr);
-  const int received = finish_blocking(kCall, *receive, status);
+  const int received = receives.finish(status);
   return received != IST_OK ? received : sent;
 }
 

@@ -113,6 +113,7 @@ int ist_test(ist_request* request, int* completed, ist_status* status) try {
   {
     const std::lock_guard lock(engine.lock());
     if (one->world->nccl().known().any()) one->world->nccl().known().tested(one->operation);
+    *completed = one->operation.value == 0 ? 1 : 0;  // also where the look runs out of memory
     engine.progress();
     if (one->operation.value != 0) {
       *completed = ist::Engine::complete(*engine.find(one->operation)) ? 1 : 0;

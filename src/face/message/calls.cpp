@@ -186,14 +186,8 @@ int receive_and_finish(const char* call, const Receiving& what, ist_status* stat
   return receive_into({call, *what.from.comm, what.piece.address(), what.piece.size}, what.from.rank, what.tag, status);
 }
 
-void withdraw(const Started& receive) {
-  if (receive.done) return;
-  Engine& engine = receive.world->engine();
-  {
-    const std::lock_guard lock(engine.lock());
-    if (engine.cancel_receive(receive.id)) return;
-  }
-  wait_for(engine, receive.id);
+Half::~Half() {
+  if (!waited_ && !started_.done) end_own(started_.world->engine(), started_.id);
 }
 
 Outcome from_nobody() { return {Status{}, Rank{IST_PROC_NULL}, IST_ANY_TAG, IST_CARRIER_NONE, Bytes{}, nullptr, false}; }
@@ -213,7 +207,7 @@ int finish_blocking(const char* call, const Started& started, ist_status* status
     set_empty(status, IST_PROC_NULL);
     return IST_OK;
   }
-  return finish(call, wait_for(started.world->engine(), started.id), status);
+  return finish(call, wait_for_own(started.world->engine(), started.id), status);
 }
 
 }  // namespace ist

@@ -63,8 +63,6 @@ Result<Started> start_receive(const Receiving& what);
 Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm);
 // Receives, waits, and reports as finish() does.
 int receive_and_finish(const char* call, const Receiving& what, ist_status* status);
-// The send of a pair could not be started: the receive must not write into the buffer later.
-void withdraw(const Started& receive);
 
 // What comes from IST_PROC_NULL.
 Outcome from_nobody();
@@ -88,5 +86,23 @@ int finish(const char* call, const Outcome& outcome, ist_status* status);
 // `group`: of the communicator, whether or not the outcome has it.
 int finish(const char* call, const Outcome& outcome, const Group* group, ist_status* status);
 int finish_blocking(const char* call, const Started& started, ist_status* status);
+
+// One of a call's two operations: taken back, or over, where the call ends without having waited for it.
+class Half {
+ public:
+  Half(const char* call, const Started& started) : call_(call), started_(started) {}
+  Half(const Half&) = delete;
+  Half& operator=(const Half&) = delete;
+  ~Half();
+  int finish(ist_status* status) {
+    waited_ = true;
+    return finish_blocking(call_, started_, status);
+  }
+
+ private:
+  const char* call_;
+  Started started_;
+  bool waited_ = false;
+};
 
 }  // namespace ist

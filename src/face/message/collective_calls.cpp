@@ -192,7 +192,7 @@ int leave(const Asked& asked, const Entered& in, Plan& plan) {
   }
   const auto id = plan.start();
   if (!id.ok()) return refuse(asked, id.status());
-  if (asked.waits) return finish(asked.call, wait_for(in.world->engine(), *id), nullptr);
+  if (asked.waits) return finish(asked.call, wait_for_own(in.world->engine(), *id), nullptr);
   *asked.request = request_handle(asked.comm, *id);
   return IST_OK;
 }

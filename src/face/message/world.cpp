@@ -229,7 +229,7 @@ void World::hand_over_sends() {
     {
       const std::lock_guard lock(engine_->lock());
       if (!engine_->sends_pending()) return;
-      moved = engine_->progress();
+      moved = look_for_nobody(*engine_);
     }
     patience.after_look(moved, true);
   }
@@ -249,7 +249,7 @@ void World::part() {
     {
       const std::lock_guard lock(engine_->lock());
       if (nccl_->parted() || std::chrono::steady_clock::now() > limit) return;
-      moved = engine_->progress();
+      moved = look_for_nobody(*engine_);
     }
     patience.after_look(moved, true);
   }
