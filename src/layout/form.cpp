@@ -179,6 +179,16 @@ Form form_of(std::vector<Run> runs) {
   return form;
 }
 
+// From the first byte to the last one.
+std::int64_t reach_of(const Form& form, std::span<const Run> sorted) {
+  std::int64_t end = sorted.front().offset;
+  for (const Run& run : sorted) end = std::max(end, run.offset + run.bytes);
+  std::int64_t reach = end - sorted.front().offset;
+  for (std::size_t d = 0; d < form.dimensions; ++d)
+    reach += (form.dimension[d].count - 1) * std::abs(form.dimension[d].stride);
+  return reach;
+}
+
 Overlap overlap_of(const Form& form) {
   if (form.size == 0) return Overlap::none;
   const Run block{form.offset, form.block};
@@ -189,7 +199,7 @@ Overlap overlap_of(const Form& form) {
     std::sort(sorted.begin(), sorted.end(), by_offset);
     list = sorted;
   }
-  if (overlap(list)) return Overlap::some;
+  if (overlap(list) || form.size > reach_of(form, list)) return Overlap::some;
   if (form.dimensions == 0 || apart(form, list)) return Overlap::none;
   if (runs_of(form) > kMostSorted) return Overlap::unknown;
   std::vector<Run> all;

@@ -232,6 +232,14 @@ TEST_F(LayoutPack, errors_say_what_to_do_and_touch_nothing) {
   MUST(ist_layout_vector(3, 2, 1, ist_layout_of(IST_INT32), &twice));
   MUST(ist_layout_commit(twice));
   EXPECT_ERROR(IST_ERR_ARGUMENT, ist_unpack(world_, to, 0, IST_TO_END, from, 1, twice), "has a byte twice");
+  // More bytes than they reach over, in more blocks than are looked at.
+  ist_layout inner = IST_LAYOUT_NULL, many = IST_LAYOUT_NULL;
+  MUST(ist_layout_hvector(2000, 1, 5, ist_layout_of(IST_INT16), &inner));
+  MUST(ist_layout_hvector(2000, 1, 2, inner, &many));
+  MUST(ist_layout_commit(many));
+  EXPECT_ERROR(IST_ERR_ARGUMENT, ist_unpack(world_, to, 0, IST_TO_END, from, 1, many), "has a byte twice");
+  MUST(ist_layout_free(&inner));
+  MUST(ist_layout_free(&many));
   // Nothing is looked at where there is nothing to move.
   MUST(ist_pack(world_, ist_host(nullptr), 0, vector, 0, IST_TO_END, ist_host(nullptr)));
   MUST(ist_pack(world_, from, 1, vector, 16, IST_TO_END, ist_host(nullptr)));

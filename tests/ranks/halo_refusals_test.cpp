@@ -208,6 +208,10 @@ TEST(HaloGrids, that_one_rank_alone_gets_wrong_are_errors_at_all) {
        who + "dims is null");
   told(ist_halo_grid_create(comm(), 2, kDims, kPeriods, last ? kTwice : nullptr, &grid), IST_ERR_ARGUMENT,
        who + "process_map[1] is 0");
+  constexpr int kInOrder[] = {0, 1}, kTurned[] = {1, 0};
+  if (size() > 1)
+    told(ist_halo_grid_create(comm(), 2, kDims, kPeriods, last ? kTurned : kInOrder, &grid), IST_ERR_ARGUMENT,
+         "process_map, its entries as digits behind a 1, is 101 at rank 0, and 110 at rank " + std::to_string(size() - 1));
   if (size() > 1)
     told(ist_halo_order(comm(), 2, kDims, kPeriods, fine, last ? 999 : 1000, &ordered), IST_ERR_ARGUMENT,
          "bytes is 1000 at rank 0, and 999 at rank " + std::to_string(size() - 1));

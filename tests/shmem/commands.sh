@@ -36,6 +36,8 @@ is "1 of 2: [--] [-n]" "$bin/oshrun" --grace 3 -np 2 ./in_c99 -- -n
 is "-listhmus_shmem" "$bin/oshcc" -show arguments.c
 is "arguments.c" "$bin/oshcc" --showme arguments.c
 is "-I" "$bin/oshcc" --showme:compile
+is "version" "$bin/oshcc" -v
+is "" "$bin/oshcc" -r arguments.o -o together.o
 is "-L" "$bin/oshc++" --showme:link
 if command -v clang > /dev/null; then
   is "" env OSHCC_CC=clang "$bin/oshcc" arguments.c -o by_another

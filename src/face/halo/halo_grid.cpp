@@ -56,10 +56,13 @@ Status complete(int ranks, std::vector<int>& dims) {
 }
 
 Status agree_on_grid(ist_comm comm, const Status& own, const std::vector<int>& dims, const std::vector<int>& periods,
-                     std::int64_t number) {
+                     const PerDimension<int>& map, std::int64_t number) {
   std::vector<AgreedNumber> alike{{"ndims", static_cast<std::int64_t>(dims.size())}, {"bytes", number}};
   constexpr const char* kNames[] = {"dims[0]", "dims[1]", "dims[2]", "dims[3]"};
   for (std::size_t d = 0; d < kMost; ++d) alike.emplace_back(kNames[d], d < dims.size() ? dims[d] : 0);
+  std::int64_t places = 1;
+  for (std::size_t d = 0; d < dims.size(); ++d) places = 10 * places + map[d];
+  alike.emplace_back("process_map, its entries as digits behind a 1,", places);
   std::int64_t around = 0;
   for (std::size_t d = 0; d < periods.size(); ++d) around += periods[d] != 0 ? std::int64_t{1} << d : 0;
   alike.emplace_back("the number with a bit for each dimension of periods", around);
@@ -85,7 +88,7 @@ Result<SharedGrid> make_grid(ist_comm comm, int ndims, const int* dims, const in
   if (fine.ok()) fine = complete(found->comm->size(), own);
   for (std::size_t d = 0; fine.ok() && d < grid->dimensions; ++d)
     around[static_cast<std::size_t>(grid->map[d])] = periods[d] != 0;
-  IST_TRY(agree_on_grid(comm, fine, own, around, 0));
+  IST_TRY(agree_on_grid(comm, fine, own, around, grid->map, 0));
   ist_comm cart = IST_COMM_NULL;
   if (const int code = ist_cart_create(comm, ndims, own.data(), around.data(), 0, &cart); code != IST_OK) return told(code);
   if (cart == IST_COMM_NULL) return SharedGrid{};

@@ -54,9 +54,9 @@ Status remove_grid(ist_halo_grid handle);
 Status check_dims(int ndims, const int* dims, const int* periods);
 // Extents that are 0 are chosen, so that all of so many ranks have a place; otherwise the grid has at most as many.
 Status complete(int ranks, std::vector<int>& dims);
-// Collective: the first rank's error, or one where ranks give different grids or another `number`.
+// Collective: the first rank's error, or one where ranks give different grids, process maps or another `number`.
 Status agree_on_grid(ist_comm comm, const Status& own, const std::vector<int>& dims, const std::vector<int>& periods,
-                     std::int64_t number);
+                     const PerDimension<int>& map, std::int64_t number);
 
 // What a call of the C interface said, which failed.
 Status told(int code);

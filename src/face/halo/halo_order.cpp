@@ -113,7 +113,7 @@ Status order(ist_comm comm, const GridShape& shape, const ist_buffer& buffer, st
     own = {IST_ERR_ARGUMENT, "bytes is " + std::to_string(bytes) + "; it must be 1 or more, for messages to be timed"};
   if (own.ok()) own = found->world->kinds().resolve(buffer, Bytes{static_cast<std::uint64_t>(bytes)}).status();
   const std::vector<int> periods(shape.periods, shape.periods + (own.ok() ? shape.ndims : 0));
-  IST_TRY(agree_on_grid(comm, own, dims, periods, bytes));
+  IST_TRY(agree_on_grid(comm, own, dims, periods, {0, 1, 2, 3}, bytes));
   const auto times = measure(comm, rank, ranks, buffer, bytes);
   if (!times.ok()) return times.status();
   const auto order = best_order(*times, static_cast<std::size_t>(ranks), edges_of(dims, periods));
