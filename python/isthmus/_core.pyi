@@ -78,7 +78,7 @@ class PendingOperation:
 
 class Request(PendingOperation):
     """
-    A send or receive under way. It keeps its buffer alive until it is complete, also when it is dropped.
+    A send or receive under way. It keeps its buffer alive until it is complete, also when it is dropped; it goes on only as long as the world is open.
     """
 
     def wait(self) -> Status:
@@ -875,10 +875,10 @@ class HaloGrid:
 
 class HaloField:
     """
-    An array with its halos, of any kind of memory. halo: (minus, plus), or (minus, plus, begin, end), of each dimension of the grid; begin and end are the first and last index of its own. Order in memory is the array's; dimensions behind the grid's belong to the cell. Memory that tells no shape needs one.
+    An array with its halos, of any kind of memory. halo: (minus, plus), or (minus, plus, begin, end), of each dimension of the grid; begin and end are the first and last index of its own. A number is the width on both sides of all dimensions of the array. Order in memory is the array's; dimensions behind the grid's belong to the cell. Memory that tells no shape needs one.
     """
 
-    def __init__(self, array: object, halo: Sequence[Sequence[int]], *, shape: Sequence[int] | None = None, itemsize: int | None = None, layout_map: Sequence[int] | None = None) -> None: ...
+    def __init__(self, array: object, halo: int | Sequence[Sequence[int]], *, shape: Sequence[int] | None = None, itemsize: int | None = None, layout_map: Sequence[int] | None = None) -> None: ...
 
     @property
     def array(self) -> object: ...

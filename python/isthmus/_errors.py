@@ -49,6 +49,13 @@ class Error(Exception):
         self.code_name = code_name
         self.status = status
 
+    def __reduce__(self):
+        """Pickled without what is of operations of this process."""
+        state = {name: value for name, value in self.__dict__.items() if name != "status"}
+        if "statuses" in state:
+            state["statuses"] = [None] * len(state["statuses"])
+        return type(self), (str(self),), state
+
 
 class TruncateError(Error):
     """The message is longer than the receive; its first bytes were delivered."""

@@ -74,6 +74,12 @@ class HaloLevels:
         self._fields = [HaloField(array, widths) for array in arrays]
         if len(self._fields) < 2:
             raise ValueError(f"HaloLevels: there are {len(self._fields)} arrays; give at least two, which take turns")
+        seen: dict[int, int] = {}
+        for number, field in enumerate(self._fields):
+            first = seen.setdefault(id(field.array), number)
+            if first != number:
+                raise ValueError(f"HaloLevels: arrays {first} and {number} are the same one, which a step would read and overwrite at once; "
+                                 "give each level an array of its own")
         self._halo = grid.halo(self._fields[:1], reach=reach, packing=packing, way=way)
 
     @property

@@ -74,7 +74,8 @@ Sides sides(nb::handle send, nb::handle recv, Views views = Views::refused) {
   const Region& out = made.send.region;
   const Region& in = made.recv.region;
   if (made.send.given && made.recv.given && (out.type != in.type || out.item_size != in.item_size))
-    throw nb::type_error(("the send buffer, a " + class_name(send) + ", and the receive buffer, a " + class_name(recv) +
+    throw nb::type_error(("the send buffer, a " + class_name(send) + " of " + element_name(out) +
+                          ", and the receive buffer, a " + class_name(recv) + " of " + element_name(in) +
                           ", have elements of different types; convert one of them")
                              .c_str());
   return made;

@@ -42,6 +42,12 @@ ist_halo_range range_of(const std::vector<std::int64_t>& given, std::int64_t len
   return {minus, plus, minus, length - plus - 1, length};
 }
 
+HaloField::Ranges ranges_for(const HaloField::Widths& given, std::size_t dimensions) {
+  if (const auto* width = std::get_if<std::int64_t>(&given))
+    return HaloField::Ranges(dimensions, std::vector<std::int64_t>{*width, *width});
+  return std::get<HaloField::Ranges>(given);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> strides_of(nb::handle array, std::int64_t item_size) {
@@ -117,7 +123,7 @@ std::string HaloGrid::text() const {
   return "<isthmus.HaloGrid of " + shape + " ranks>";
 }
 
-HaloField::HaloField(nb::object of, const Ranges& halo, const std::optional<std::vector<std::int64_t>>& shape,
+HaloField::HaloField(nb::object of, const Widths& widths, const std::optional<std::vector<std::int64_t>>& shape,
                      std::optional<std::int64_t> item_size, const std::optional<std::vector<int>>& given_map)
     : array(std::move(of)) {
   const Region region = to_region(array, Access::write, {}, Views::taken);
@@ -129,6 +135,10 @@ HaloField::HaloField(nb::object of, const Ranges& halo, const std::optional<std:
     extents = to_numbers(found);
     strides = strides_of(array, region.item_size);
   }
+  const Ranges halo = ranges_for(widths, extents.size());
+  std::vector<std::int64_t> factors = extents;
+  factors.push_back(element);
+  const std::int64_t bytes = elements_of({std::move(factors), {}});
   if (halo.empty() || extents.size() < halo.size())
     wrong("HaloField: the array has " + std::to_string(extents.size()) + " dimensions, and there are halos of " +
           std::to_string(halo.size()) + (shape || !extents.empty() ? "" : "; give its shape, which it does not tell"));
@@ -144,18 +154,14 @@ HaloField::HaloField(nb::object of, const Ranges& halo, const std::optional<std:
   if (layout_map.size() != halo.size())
     wrong("HaloField: the layout map has " + std::to_string(layout_map.size()) + " entries for " +
           std::to_string(halo.size()) + " dimensions");
-  std::int64_t bytes = element;
-  for (std::size_t d = 0; d < halo.size(); ++d) {
-    ranges.push_back(range_of(halo[d], extents[d], d));
-    bytes *= extents[d];
-  }
+  for (std::size_t d = 0; d < halo.size(); ++d) ranges.push_back(range_of(halo[d], extents[d], d));
   if (bytes > region.bytes())
     wrong("HaloField: the shape is of " + std::to_string(bytes) + " bytes, and the " + class_name(array) + " has " +
           std::to_string(region.bytes()));
 }
 
-Halo::Halo(std::shared_ptr<Session> session, std::vector<Field> fields, bool one_sided)
-    : session_(std::move(session)), fields_(std::move(fields)), one_sided_(one_sided) {}
+Halo::Halo(std::shared_ptr<Session> session, std::vector<Field> fields, int ndims, bool one_sided)
+    : session_(std::move(session)), fields_(std::move(fields)), ndims_(ndims), one_sided_(one_sided) {}
 
 Halo::~Halo() {
   if (halo_ != IST_HALO_NULL && !one_sided_ && !session_->closed()) ist_halo_free(&halo_);

@@ -8,6 +8,8 @@
 
 #include <isthmus/halo.h>
 
+#include <variant>
+
 #include "comm.hpp"
 
 namespace isthmus_python {
@@ -44,7 +46,8 @@ class HaloGrid {
 // An array, and which of its cells are whose.
 struct HaloField {
   using Ranges = std::vector<std::vector<std::int64_t>>;  // minus, plus, and perhaps begin, end of each dimension
-  HaloField(nb::object array, const Ranges& halo, const std::optional<std::vector<std::int64_t>>& shape,
+  using Widths = std::variant<std::int64_t, Ranges>;      // one number: on both sides of all dimensions of the array
+  HaloField(nb::object array, const Widths& halo, const std::optional<std::vector<std::int64_t>>& shape,
             std::optional<std::int64_t> item_size, const std::optional<std::vector<int>>& layout_map);
   nb::object array;
   std::int64_t element = 1;
@@ -63,10 +66,12 @@ class Halo {
     std::vector<int> layout_map;
   };
   using Make = std::function<int(int, const ist_halo_field*, ist_halo*)>;
-  Halo(std::shared_ptr<Session> session, std::vector<Field> fields, bool one_sided);
+  // `ndims`: of the grid; 0 where cells are listed.
+  Halo(std::shared_ptr<Session> session, std::vector<Field> fields, int ndims, bool one_sided);
   Halo(const Halo&) = delete;
   Halo& operator=(const Halo&) = delete;
   ~Halo();
+  int ndims() const { return ndims_; }
   void make(const Make& make);
   void set_fields(std::vector<Field> fields);
   void pack();
@@ -92,6 +97,7 @@ class Halo {
   std::shared_ptr<Session> session_;
   std::vector<Field> fields_;
   ist_halo halo_ = IST_HALO_NULL;
+  int ndims_;
   bool one_sided_;
 };
 

@@ -3,6 +3,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -33,12 +34,30 @@ ist_halo_options options_of(int reach, const std::string& packing, const std::st
           named(way, {"messages", "one-sided"}, "way"), 0};
 }
 
-std::vector<Halo::Field> fields_of(const nb::iterable& given) {
+std::string counted(std::size_t number, const char* what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+// The library reads as many ranges, and entries of a layout map, as the grid has dimensions. `ndims` is 0 where cells are listed.
+void require_dimensions(const HaloField& field, std::size_t number, int ndims) {
+  if (field.ranges.size() == static_cast<std::size_t>(std::max(ndims, 1))) return;
+  const std::string found = "field " + std::to_string(number) + " has " + counted(field.ranges.size(), "range");
+  if (ndims == 0) throw nb::value_error((found + ", and where cells are listed a field has one, [(0, 0)]").c_str());
+  throw nb::value_error((found + ", the grid has " + counted(static_cast<std::size_t>(ndims), "dimension") +
+                         "; give isthmus.HaloField one range for each of them")
+                            .c_str());
+}
+
+std::vector<Halo::Field> fields_of(const nb::iterable& given, int ndims) {
   std::vector<Halo::Field> fields;
   for (const nb::handle each : given) {
     if (!nb::isinstance<HaloField>(each))
-      throw nb::type_error(("one of the fields is a " + class_name(each) + "; make an isthmus.HaloField of it").c_str());
+      throw nb::type_error(("one of the fields is a " + class_name(each) +
+                            "; make an isthmus.HaloField of it, with the halo's widths in each dimension of the grid: "
+                            "isthmus.HaloField(array, [(1, 1), (1, 1)])")
+                               .c_str());
     const auto& field = nb::cast<const HaloField&>(each);
+    require_dimensions(field, fields.size(), ndims);
     fields.push_back({field.array, to_region(field.array, Access::write, {}, Views::taken), field.element, field.ranges,
                       field.layout_map});
   }
@@ -69,7 +88,8 @@ nb::object halo_grid(const Comm& comm, const std::vector<int>& dims, const std::
 nb::object halo_of(const HaloGrid& grid, const nb::iterable& fields, int reach, const std::string& packing,
                    const std::string& way) {
   const auto options = options_of(reach, packing, way);
-  auto made = std::make_unique<Halo>(grid.session(), fields_of(fields), options.way == IST_HALO_ONE_SIDED);
+  const int ndims = grid.ndims();
+  auto made = std::make_unique<Halo>(grid.session(), fields_of(fields, ndims), ndims, options.way == IST_HALO_ONE_SIDED);
   made->make([&](int count, const ist_halo_field* given, ist_halo* halo) {
     return ist_halo_create(grid.handle(), count, given, &options, halo);
   });
@@ -130,7 +150,7 @@ nb::object halo_lists(const Comm& comm, const Lists& lists, const nb::iterable& 
   }
   const ist_halo_lists all{static_cast<int>(ranks.size()), ranks.data(),   send_counts.data(), sends.data(),
                            receive_counts.data(),          receives.data()};
-  auto made = std::make_unique<Halo>(on->session, std::move(fields), options.way == IST_HALO_ONE_SIDED);
+  auto made = std::make_unique<Halo>(on->session, std::move(fields), 0, options.way == IST_HALO_ONE_SIDED);
   made->make([&](int count, const ist_halo_field* given, ist_halo* halo) {
     return ist_halo_create_lists(on->user, &all, count, given, &options, halo);
   });
@@ -161,14 +181,16 @@ void bind_grids(nb::module_& module) {
   Bound<HaloField>(
       module, "HaloField",
       "An array with its halos, of any kind of memory. halo: (minus, plus), or (minus, plus, begin, end), of each "
-      "dimension of the grid; begin and end are the first and last index of its own. Order in memory is the "
+      "dimension of the grid; begin and end are the first and last index of its own. A number is the width on both sides "
+      "of all dimensions of the array. Order in memory is the "
       "array's; dimensions behind the grid's belong to the cell. Memory that tells no shape needs one.")
-      .def(nb::init<nb::object, const HaloField::Ranges&, const std::optional<std::vector<std::int64_t>>&,
+      .def(nb::init<nb::object, const HaloField::Widths&, const std::optional<std::vector<std::int64_t>>&,
                     std::optional<std::int64_t>, const std::optional<std::vector<int>>&>(),
            "array"_a, "halo"_a, nb::kw_only(), "shape"_a = nb::none(), "itemsize"_a = nb::none(),
            "layout_map"_a = nb::none(),
            nb::sig(
-               "def __init__(self, array: object, halo: collections.abc.Sequence[collections.abc.Sequence[int]], *, shape: "
+               "def __init__(self, array: object, halo: int | collections.abc.Sequence[collections.abc.Sequence[int]], *, "
+               "shape: "
                "collections.abc.Sequence[int] | None = None, itemsize: int | None = None, layout_map: "
                "collections.abc.Sequence[int] | None = None) -> None"))
       .def_prop_ro("array", [](const HaloField& self) { return self.array; })
@@ -193,8 +215,8 @@ void bind_halos(nb::module_& module, Bound<Comm>& comm) {
   Bound<Halo>(module, "Halo",
               "An exchange of fields between neighbours: pack, exchange (or start_exchange and wait), unpack.")
       .def(
-          "set_fields", [](Halo& self, const nb::iterable& fields) { self.set_fields(fields_of(fields)); }, "fields"_a,
-          nb::sig("def set_fields(self, fields: collections.abc.Iterable[HaloField]) -> None"),
+          "set_fields", [](Halo& self, const nb::iterable& fields) { self.set_fields(fields_of(fields, self.ndims())); },
+          "fields"_a, nb::sig("def set_fields(self, fields: collections.abc.Iterable[HaloField]) -> None"),
           "Other fields from the next pack on, on all ranks alike; two that take turns cost next to nothing.")
       .def("pack", &Halo::pack,
            "Brings together what neighbours get. The stream of device memory is the one that is current now.")

@@ -65,9 +65,13 @@ Region SymmetricArray::buffer(nb::handle self) const {
   return region;
 }
 
-nb::dict SymmetricArray::named() const {
+void SymmetricArray::require_there() const {
   heap_->open();
   if (freed_) refuse("this array of a symmetric heap was freed");
+}
+
+nb::dict SymmetricArray::named() const {
+  require_there();
   nb::dict interface;
   interface["version"] = 3;
   interface["shape"] = shape();
@@ -77,6 +81,7 @@ nb::dict SymmetricArray::named() const {
 }
 
 nb::object SymmetricArray::at_pe(int pe) const {
+  require_there();
   void* there = nullptr;
   check(ist_heap_pointer(heap_->open(), reinterpret_cast<const void*>(address_), pe, &there));
   return nb::cast(new SymmetricArray(heap_, reinterpret_cast<std::uint64_t>(there), shape_, typestr_),
@@ -84,7 +89,7 @@ nb::object SymmetricArray::at_pe(int pe) const {
 }
 
 void SymmetricArray::free() {
-  if (freed_) refuse("this array of a symmetric heap was freed");
+  require_there();
   call_all(
       heap_->shared_session(),
       [heap = heap_->open(), address = address_] { return ist_heap_free(heap, reinterpret_cast<void*>(address)); },

@@ -28,6 +28,8 @@ class SymmetricArray {
       : heap_(std::move(heap)), address_(address), shape_(std::move(shape)), typestr_(std::move(typestr)) {}
   // Of the CUDA array interface where the heap is of a device; raises AttributeError where the heap is of the other sort.
   nb::dict array_interface(bool of_device) const;
+  // Raises where the array was freed, its heap closed, or the world left.
+  void require_there() const;
   // As array interfaces are, whatever the address leads to.
   nb::dict named() const;
   // Its memory is an OpenCL buffer, which the address only names.

@@ -8,9 +8,11 @@ OneWord word_in(nb::handle object, const char* name) {
   Region region = far_region(object, Access::read);
   const bool integer =
       region.type == IST_INT32 || region.type == IST_UINT32 || region.type == IST_INT64 || region.type == IST_UINT64;
-  if (region.count != 1 || !integer)
-    refuse(std::string{name} + " works on one integer of 4 or 8 bytes, and this has " + std::to_string(region.count) +
-           " elements of " + std::to_string(region.item_size) + " bytes; give a view of one, such as words[3:4]");
+  const std::string wanted = std::string{name} + " works on one integer of 4 or 8 bytes (i4, u4, i8 or u8), and this ";
+  if (!integer)
+    refuse(wanted + "has elements of type " + element_name(region) + "; give integers, such as heap.array(8, 'i8')");
+  if (region.count != 1)
+    refuse(wanted + "has " + std::to_string(region.count) + " of them; give a view of one, such as words[3:4]");
   return {region, far_address(region)};
 }
 

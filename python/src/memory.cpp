@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
-#include <cstdlib>
+#include <charconv>
+#include <string_view>
 
 #include "errors.hpp"
 
@@ -22,19 +23,35 @@ ist_kind kind_named(const std::string& name) {
 
 const char* name_of(std::uint32_t kind) { return kind < 4 ? kKinds[kind] : "unknown"; }
 
+// As NumPy reads them: of text in Unicode the number counts characters of four bytes, and behind that of dates stands their unit.
 std::int64_t item_size_of(const std::string& typestr) {
   const std::string letters = without_order(typestr);
-  const std::int64_t size = letters.size() > 1 ? std::atoll(letters.c_str() + 1) : 0;
-  if (size < 1)
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t size = 0;
+  const char* const begin = letters.data() + (letters.empty() ? 0 : 1);
+  const auto [end, error] = std::from_chars(begin, letters.data() + letters.size(), size);
+  const std::string_view rest{end, static_cast<std::size_t>(letters.data() + letters.size() - end)};
+  const bool is_date = !letters.empty() && (letters[0] == 'm' || letters[0] == 'M');
+  const bool ends = rest.empty() || (is_date && rest.front() == '[' && rest.back() == ']');
+  if (error != std::errc{} || size < 1 || size > kMost || !ends)
     throw nb::value_error(
         ("typestr is '" + typestr + "'; give a kind and the bytes of one element, such as 'f8' or 'u1'").c_str());
-  return size;
+  if (letters[0] == 'O')
+    throw nb::value_error(
+        ("typestr is '" + typestr + "', of references to objects of this process, which mean nothing to another one")
+            .c_str());
+  return letters[0] == 'U' ? 4 * size : size;
+}
+
+bool is_of_other_order(const std::string& typestr) {
+  return !typestr.empty() && typestr[0] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
 }
 
 Buffer::Buffer(const std::string& kind, std::uint64_t object, std::int64_t count, const std::string& typestr,
                std::uint64_t offset, std::uint64_t queue, bool read_only, nb::object owner, bool ready) {
   const std::int64_t size = item_size_of(typestr);
-  const char letter = without_order(typestr)[0];
+  // Of numbers in another byte order, as of NumPy's such arrays, it knows no arithmetic.
+  const char letter = is_of_other_order(typestr) ? 'V' : without_order(typestr)[0];
   if (count < 0)
     throw nb::value_error(("count is " + std::to_string(count) + "; give the number of elements, 0 or more").c_str());
   region_.place = ist_make_buffer(static_cast<std::uint32_t>(kind_named(kind)), object, offset, queue);

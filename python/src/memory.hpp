@@ -21,6 +21,7 @@ ist_kind kind_named(const std::string& name);
 const char* name_of(std::uint32_t kind);
 // Bytes of one element of "f8", "<i4" and the like.
 std::int64_t item_size_of(const std::string& typestr);
+bool is_of_other_order(const std::string& typestr);
 
 class Buffer {
  public:

@@ -12,54 +12,6 @@ namespace {
 
 using namespace nb::literals;
 
-// As isthmus._reduction reads it: kind and bytes of an element, or of value and place.
-const char* typestr_of(const Region& like) {
-  switch (like.type) {
-    case IST_INT8:
-      return "i1";
-    case IST_UINT8:
-      return "u1";
-    case IST_INT16:
-      return "i2";
-    case IST_UINT16:
-      return "u2";
-    case IST_INT32:
-      return "i4";
-    case IST_UINT32:
-      return "u4";
-    case IST_INT64:
-      return "i8";
-    case IST_UINT64:
-      return "u8";
-    case IST_HALF:
-      return "f2";
-    case IST_BFLOAT16:
-      return "bfloat16";
-    case IST_FLOAT:
-      return "f4";
-    case IST_DOUBLE:
-      return "f8";
-    case IST_COMPLEX_FLOAT:
-      return "c8";
-    case IST_COMPLEX_DOUBLE:
-      return "c16";
-    case IST_FLOAT_INT:
-      return "f4,i4";
-    case IST_DOUBLE_INT:
-      return "f8,i4";
-    case IST_LONG_INT:
-      return "i8,i4";
-    case IST_INT_INT:
-      return "i4,i4";
-    case IST_SHORT_INT:
-      return "i2,i4";
-    case IST_INT64_INT64:
-      return "i8,i8";
-    default:
-      return like.item_size == 1 ? "u1" : nullptr;
-  }
-}
-
 // A function as the library calls it, for one reduction.
 class Calls {
  public:

@@ -21,8 +21,11 @@ bool walks(const Shape& shape, std::int64_t item_size, bool last_fastest) {
 std::optional<Region> from_own(nb::handle object) {
   if (nb::isinstance<Buffer>(object)) return nb::cast<const Buffer&>(object).region(object);
   if (nb::isinstance<Memory>(object)) return nb::cast<const Memory&>(object).region(object);
-  if (nb::isinstance<SymmetricArray>(object))
-    if (const auto& array = nb::cast<const SymmetricArray&>(object); array.is_opencl()) return array.buffer(object);
+  if (!nb::isinstance<SymmetricArray>(object)) return {};
+  // Where there is no memory any more the attributes of the other protocols raise, which counts as if there were none of them.
+  const auto& array = nb::cast<const SymmetricArray&>(object);
+  array.require_there();
+  if (array.is_opencl()) return array.buffer(object);
   return {};
 }
 
@@ -95,6 +98,59 @@ void set_type(Region& region, char kind, std::string_view element) {
   region.truth = kind == 'b' && region.item_size == 1;
   region.type = region.truth ? IST_UINT8 : type_of(kind, region.item_size);
   if (region.type == IST_BYTE) region.element = element;
+}
+
+const char* typestr_of(const Region& like) {
+  switch (like.type) {
+    case IST_INT8:
+      return "i1";
+    case IST_UINT8:
+      return "u1";
+    case IST_INT16:
+      return "i2";
+    case IST_UINT16:
+      return "u2";
+    case IST_INT32:
+      return "i4";
+    case IST_UINT32:
+      return "u4";
+    case IST_INT64:
+      return "i8";
+    case IST_UINT64:
+      return "u8";
+    case IST_HALF:
+      return "f2";
+    case IST_BFLOAT16:
+      return "bfloat16";
+    case IST_FLOAT:
+      return "f4";
+    case IST_DOUBLE:
+      return "f8";
+    case IST_COMPLEX_FLOAT:
+      return "c8";
+    case IST_COMPLEX_DOUBLE:
+      return "c16";
+    case IST_FLOAT_INT:
+      return "f4,i4";
+    case IST_DOUBLE_INT:
+      return "f8,i4";
+    case IST_LONG_INT:
+      return "i8,i4";
+    case IST_INT_INT:
+      return "i4,i4";
+    case IST_SHORT_INT:
+      return "i2,i4";
+    case IST_INT64_INT64:
+      return "i8,i8";
+    default:
+      return like.item_size == 1 ? "u1" : nullptr;
+  }
+}
+
+std::string element_name(const Region& region) {
+  if (region.truth) return "bool";
+  if (const char* const known = typestr_of(region); region.type != IST_BYTE && known != nullptr) return known;
+  return !region.element.empty() ? "'" + region.element + "'" : std::to_string(region.item_size) + " bytes without a type";
 }
 
 std::string class_name(nb::handle object) {

@@ -70,6 +70,10 @@ void refuse_references(nb::handle object, const char* format);
 void set_type(Region& region, char kind, std::string_view element);
 // Kind of number and bytes of one ('i', 8) as a type.
 ist_type type_of(char kind, std::int64_t item_size);
+// Kind and bytes of an element ("f8"), or of value and place ("f8,i4"), as isthmus._reduction reads it; null: the library knows no such type.
+const char* typestr_of(const Region& like);
+// The same for people: whatever the elements are.
+std::string element_name(const Region& region);
 // The name of an object's class, with its module.
 std::string class_name(nb::handle object);
 // JAX's arrays, and what stands for them while it traces a function.

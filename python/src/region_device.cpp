@@ -1,5 +1,6 @@
 // Device memory: the CUDA array interface, pyopencl's arrays, and PyTorch's tensors.
 #include "heap.hpp"
+#include "memory.hpp"
 #include "region.hpp"
 
 namespace isthmus_python {
@@ -58,7 +59,7 @@ std::optional<Region> from_opencl_array(nb::handle object) {
   Region region;
   region.item_size = nb::cast<std::int64_t>(dtype.attr("itemsize"));
   const std::string text = nb::cast<std::string>(dtype.attr("str"));
-  set_type(region, text.size() > 1 ? text[1] : 'V', text);
+  set_type(region, text.size() > 1 && !is_of_other_order(text) ? text[1] : 'V', text);
   const Shape shape{to_numbers(object.attr("shape")), to_numbers(object.attr("strides"))};
   region.view = view_of(object, shape, region.item_size);
   region.count = elements_of(shape);

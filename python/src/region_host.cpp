@@ -1,4 +1,6 @@
 // Host memory: the buffer protocol, and NumPy's array interface for the types that the protocol cannot name.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -19,16 +21,37 @@ char kind_of_format(const char* format) {
   return std::strchr("efd", *format) ? 'f' : 'V';
 }
 
+// Of the two members of a record: the first one at its beginning, the second one at the next multiple of its size. Where no gap is told, which ctypes
+// left out, the record's size says that it is C's struct.
+bool lie_as_in_c(const std::string& letters, const std::array<std::int64_t, 3>& gaps) {
+  const auto size_of = [](char letter) -> std::int64_t {
+    return letter == 'h' ? 2 : letter == 'f' || letter == 'i' ? 4 : 8;
+  };
+  const std::int64_t first = size_of(letters[0]), second = size_of(letters[1]);
+  const std::int64_t wanted = (first + second - 1) / second * second - first;
+  const bool none_told = gaps == std::array<std::int64_t, 3>{};
+  return none_told || (gaps[0] == 0 && gaps[1] == wanted);
+}
+
 // A value and its place, for MINLOC and MAXLOC: a record of two numbers, as NumPy (align=True) and ctypes lay out C's struct.
 ist_type pair_of(const char* format, std::int64_t item_size) {
   if (format == nullptr || std::strncmp(format, "T{", 2) != 0) return IST_BYTE;
   std::string letters;
+  std::array<std::int64_t, 3> gaps{};  // before, between and behind the two, where they are told
+  std::int64_t repeat = 0;
   bool in_name = false;
   for (const char* at = format + 2; *at != '\0' && *at != '}'; ++at) {
-    if (*at == ':')
-      in_name = !in_name;
-    else if (!in_name && std::strchr("@=<^x0123456789", *at) == nullptr)
+    if (*at == ':') in_name = !in_name;
+    if (in_name || *at == ':' || std::strchr("@=<^", *at) != nullptr) continue;
+    if (*at >= '0' && *at <= '9') {
+      repeat = std::min<std::int64_t>(10 * repeat + (*at - '0'), 1000);
+      continue;
+    }
+    if (*at == 'x')
+      gaps[std::min<std::size_t>(letters.size(), 2)] += std::max<std::int64_t>(repeat, 1);
+    else
       letters += *at == 'q' ? 'l' : *at;
+    repeat = 0;
   }
   struct Pair {
     const char* letters;
@@ -37,7 +60,7 @@ ist_type pair_of(const char* format, std::int64_t item_size) {
   };
   for (const Pair& each : {Pair{"fi", 8, IST_FLOAT_INT}, Pair{"di", 16, IST_DOUBLE_INT}, Pair{"li", 16, IST_LONG_INT},
                            Pair{"ii", 8, IST_INT_INT}, Pair{"hi", 8, IST_SHORT_INT}, Pair{"ll", 16, IST_INT64_INT64}})
-    if (letters == each.letters && item_size == each.size) return each.type;
+    if (letters == each.letters && item_size == each.size) return lie_as_in_c(letters, gaps) ? each.type : IST_BYTE;
   return IST_BYTE;
 }
 

@@ -138,9 +138,9 @@ void bind_requests(nb::module_& module) {
           "Lets go of it, as dropping does: what is under way goes on and keeps its buffer, and nobody is told how it ends.")
       .def_prop_ro("status", &Pending::status, nb::sig("def status(self) -> Status | None"), "None before completion.")
       .def("__repr__", &Pending::text);
-  Bound<Request, Pending>(
-      module, "Request",
-      "A send or receive under way. It keeps its buffer alive until it is complete, also when it is dropped.")
+  Bound<Request, Pending>(module, "Request",
+                          "A send or receive under way. It keeps its buffer alive until it is complete, also when it is "
+                          "dropped; it goes on only as long as the world is open.")
       .def("wait", &Request::wait, nb::sig("def wait(self) -> Status"),
            "Waits without the GIL. Ctrl-C ends the wait, and the operation goes on.");
 }

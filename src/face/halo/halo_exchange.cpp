@@ -218,7 +218,7 @@ Status Exchange::close(Plan& plan) {
 }
 
 Status Exchange::set_fields(int count, const ist_halo_field* fields) {
-  IST_TRY(expect(State::idle, "set_fields"));
+  IST_TRY(expect(State::idle));
   Plan wanted;
   IST_TRY(read(count, fields, wanted.fields));
   bool alike = wanted.fields.size() == plan_.fields.size();
@@ -243,14 +243,15 @@ Status Exchange::set_fields(int count, const ist_halo_field* fields) {
   return made;
 }
 
-Status Exchange::expect(State state, const char* what) const {
+Status Exchange::expect(State state) const {
   if (state_ == state) return {};
-  return {IST_ERR_ARGUMENT, std::string{what} + " was called where " + name_of(static_cast<int>(state_)) +
+  // What is called before it is put in front of it: one and the same step has several names.
+  return {IST_ERR_ARGUMENT, std::string{"called where "} + name_of(static_cast<int>(state_)) +
                                 " comes next; the order is pack, exchange (or start_exchange and wait), unpack"};
 }
 
 Status Exchange::pack() {
-  if (state_ != State::packed) IST_TRY(expect(State::idle, "pack"));
+  if (state_ != State::packed) IST_TRY(expect(State::idle));
   state_ = State::idle;
   for (const Packer& packer : plan_.bindings.back().packs) IST_TRY(run(world_, packer, 0));
   state_ = State::packed;
@@ -258,7 +259,7 @@ Status Exchange::pack() {
 }
 
 Status Exchange::start() {
-  IST_TRY(expect(State::packed, "exchange"));
+  IST_TRY(expect(State::packed));
   Status outcome;
   for (Share& share : plan_.shares)
     if (outcome.ok()) outcome = share.way->start();
@@ -273,7 +274,7 @@ Status Exchange::start() {
 }
 
 Status Exchange::test(bool& over) {
-  IST_TRY(expect(State::under_way, "test"));
+  IST_TRY(expect(State::under_way));
   over = true;
   for (Share& share : plan_.shares) {
     const auto ended = share.way->over();
@@ -283,7 +284,7 @@ Status Exchange::test(bool& over) {
 }
 
 Status Exchange::wait() {
-  IST_TRY(expect(State::under_way, "wait"));
+  IST_TRY(expect(State::under_way));
   Status outcome;
   for (Share& share : plan_.shares)
     if (const Status waited = share.way->wait(); outcome.ok()) outcome = waited;
@@ -292,7 +293,7 @@ Status Exchange::wait() {
 }
 
 Status Exchange::unpack() {
-  IST_TRY(expect(State::arrived, "unpack"));
+  IST_TRY(expect(State::arrived));
   state_ = State::idle;
   for (std::size_t s = 0; s < plan_.shares.size(); ++s)
     IST_TRY(run(world_, plan_.bindings.back().unpacks[s], plan_.shares[s].way->arrived()));

@@ -121,7 +121,7 @@ class Exchange {
   Status can_be_in_streams() const;
   Status move_in(const Share& share, std::size_t number, void* stream) const;
   Status note_capture(Binding& binding, void* stream) const;
-  Status expect(State state, const char* what) const;
+  Status expect(State state) const;
 
   World& world_;
   std::unique_ptr<OwnComm> comm_;

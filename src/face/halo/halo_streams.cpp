@@ -16,7 +16,7 @@ ist_buffer part_of(const Piece& piece, std::int64_t at, std::int64_t bytes) {
 }  // namespace
 
 Status Exchange::can_be_in_streams() const {
-  IST_TRY(expect(State::idle, "an exchange in a stream"));
+  IST_TRY(expect(State::idle));
   if (options_.way != IST_HALO_MESSAGES)
     return {IST_ERR_UNSUPPORTED,
             "the exchange is one-sided; in streams there are exchanges by messages (IST_HALO_MESSAGES)"};

@@ -1,6 +1,7 @@
 """The example in the documentation is the one that runs."""
 import os
 import re
+import textwrap
 
 import pytest
 
@@ -18,9 +19,12 @@ def test_the_example_runs_and_is_short(scripts):
                    for rank, right, count, source in lines)
 
 
+def blocks_of(document):
+    return re.findall(r"```python\n(.*?)```", (SOURCES / "docs" / document).read_text(), flags=re.DOTALL)
+
+
 def test_the_document_shows_the_example():
-    blocks = re.findall(r"```python\n(.*?)```", (SOURCES / "docs" / "python.md").read_text(), flags=re.DOTALL)
-    assert (SOURCES / "examples" / "hello" / "hello.py").read_text() in blocks
+    assert (SOURCES / "examples" / "hello" / "hello.py").read_text() in blocks_of("python.md")
 
 
 def check_halos(scripts, ranks, library, environment=None):
@@ -64,5 +68,15 @@ def test_the_example_of_halos_is_short():
 
 
 def test_the_document_shows_the_example_of_halos():
-    blocks = re.findall(r"```python\n(.*?)```", (SOURCES / "docs" / "halo.md").read_text(), flags=re.DOTALL)
-    assert (SOURCES / "examples" / "heat3d" / "heat3d.py").read_text() in blocks
+    assert (SOURCES / "examples" / "heat3d" / "heat3d.py").read_text() in blocks_of("halo.md")
+
+
+def test_halo_fields_in_the_documents_run(scripts):
+    """The other blocks with them: the one of docs/halo.md is a program, in that of docs/python.md the world is there."""
+    program, = (block for block in blocks_of("halo.md") if "isthmus.HaloField(pressure" in block)
+    lines, = (block for block in blocks_of("python.md") if "isthmus.HaloField(field" in block)
+    inside = "import isthmus, numpy as np\nwith isthmus.World() as world:\n    comm = world.comm\n" + textwrap.indent(lines, "    ")
+    inside += "    assert (field[0, 1:-1] == grid.neighbour([-1, 0])).all() and (field[1:-1, -1] == grid.neighbour([0, 1])).all()\n"
+    for ranks in (1, 4):
+        scripts.run(ranks, program.replace("range(1000)", "range(3)"))
+        scripts.run(ranks, inside)

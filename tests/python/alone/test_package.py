@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import isthmus
 from isthmus import _core
 
@@ -66,6 +68,17 @@ def test_functions_get_memoryviews_where_numpy_was_not_imported(scripts):
                 print("right")
         """)
     assert out == "right\n"
+
+
+def test_the_command_of_a_package_that_was_not_installed_says_where_the_program_is():
+    program = pathlib.Path(isthmus.__file__).parent / "bin" / "isthmus"
+    if program.exists():
+        pytest.skip("not covered here: a package without its program; this one is installed")
+    done = subprocess.run([sys.executable, "-m", "isthmus", "run", "-n", "1", "true"], capture_output=True, text=True, timeout=60)
+    built = program.parents[3] / "bin" / "isthmus"
+    assert done.returncode == 1 and f"{program} is not there" in done.stderr
+    assert f"run {built if built.exists() else 'build/bin/isthmus'} instead, or install the package (pip install .)" in done.stderr
+    assert "again" not in done.stderr
 
 
 def test_codes_are_those_of_the_library():

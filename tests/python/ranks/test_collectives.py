@@ -279,8 +279,10 @@ def test_synchronous_objects_and_probes_of_them(comm):
 
 def test_wrong_arguments_are_told_before_anything_is_sent(comm):
     mine = np.zeros(10)
-    with pytest.raises(TypeError, match="different types; convert"):
+    with pytest.raises(TypeError, match="numpy.ndarray of f8, and the receive buffer, a numpy.ndarray of f4, have elements of different types; convert"):
         comm.allreduce(mine, np.zeros(10, np.float32))
+    with pytest.raises(TypeError, match="of bool, and the receive buffer, a numpy.ndarray of '<M8.s.', have"):
+        comm.allgather(np.zeros(1, "?"), np.zeros(comm.size, "M8[s]"))
     with pytest.raises(ValueError, match="10 elements to send in 1 equal part.s., and room for 9 in 1"):
         comm.allreduce(mine, np.zeros(9))
     with pytest.raises(ValueError, match="give one for each"):

@@ -292,8 +292,11 @@ def test_what_cannot_be(comm):
         isthmus.HaloField(array[0], [(1, 1), (1, 1)])
     with pytest.raises(ValueError, match="the shape is of 1024 bytes"):
         isthmus.HaloField(array, [(1, 1)], shape=[256])
-    with pytest.raises(TypeError, match="make an isthmus.HaloField"):
+    with pytest.raises(TypeError, match=r"make an isthmus.HaloField of it.*isthmus.HaloField\(array, \[\(1, 1\), \(1, 1\)\]\)"):
         grid.halo([array])
+    for shape in ([-8, -8], [2**62, 4]):
+        with pytest.raises(ValueError, match="negative or larger than memory"):
+            isthmus.HaloField(array, [(1, 1), (1, 1)], shape=shape)
     with pytest.raises(ValueError, match="packing is 'quick'"):
         grid.halo([], packing="quick")
     with pytest.raises(isthmus.Error, match="thinner than the halo"):
@@ -302,3 +305,55 @@ def test_what_cannot_be(comm):
         comm.halo_grid([comm.size], [True, False])
     alone = comm.halo_grid([1])
     assert (alone is None) == (comm.rank > 0)
+
+
+def test_a_field_has_as_many_ranges_as_the_grid_has_dimensions(comm):
+    """The library reads one range, and one entry of the layout map, for each of them: with fewer it would read beyond, with more the wrong ones."""
+    grid = comm.halo_grid([0, 1], [True, True])
+    flat, solid = np.zeros((6, 6)), np.zeros((6, 6, 6))
+    fits = isthmus.HaloField(flat, [(1, 1), (1, 1)])
+    exchange = grid.halo([fits])
+    for ranges, words in (([(1, 1)], "1 range"), ([(1, 1)] * 3, "3 ranges")):
+        wrong = isthmus.HaloField(solid, ranges)
+        with pytest.raises(ValueError, match=f"^field 0 has {words}, the grid has 2 dimensions"):
+            grid.halo([wrong])
+        with pytest.raises(ValueError, match=f"^field 1 has {words}, the grid has 2 dimensions"):
+            grid.halo([fits, wrong])
+        with pytest.raises(ValueError, match=f"^field 0 has {words}, the grid has 2 dimensions"):
+            exchange.set_fields([wrong])
+        with pytest.raises(ValueError, match=f"^field 0 has {words}, the grid has 2 dimensions"):
+            isthmus.HaloLevels(grid, [solid, solid.copy()], ranges)
+    for layout_map in ([], [0], [0, 1, 2]):
+        with pytest.raises(ValueError, match=f"the layout map has {len(layout_map)} entries for 2 dimensions"):
+            isthmus.HaloField(flat, [(1, 1), (1, 1)], layout_map=layout_map)
+    listed = comm.halo_lists({comm.rank: ([1], [0])}, [flat])
+    with pytest.raises(ValueError, match="^field 0 has 2 ranges, and where cells are listed a field has one"):
+        listed.set_fields([fits])
+    exchange.update()  # the field before
+
+
+def test_one_width_is_that_of_all_sides(comm):
+    field = isthmus.HaloField(np.zeros((6, 7)), 2)
+    assert field.ranges == [[2, 2, 2, 3, 6], [2, 2, 2, 4, 7]]
+    grid = comm.halo_grid([0, 1], [True, True])
+    before, after = pictures(cut(grid, [3, 4], [(1, 1)] * 2), "f8", 1)
+    grid.halo([isthmus.HaloField(before, 1)]).update()
+    assert np.array_equal(before, after)
+    with pytest.raises(ValueError, match="^field 0 has 3 ranges, the grid has 2 dimensions"):
+        grid.halo([isthmus.HaloField(np.zeros((3, 3, 3)), 1)])
+
+
+def test_a_step_out_of_order_is_named_as_it_was_called(comm):
+    exchange = comm.halo_grid([0], [True]).halo([isthmus.HaloField(np.zeros(6), [(1, 1)])])
+    for name in ("wait", "test", "exchange", "start_exchange", "unpack"):
+        with pytest.raises(isthmus.Error, match=f"^{name}: called where pack comes next; the order is pack, exchange"):
+            getattr(exchange, name)()
+    exchange.update()
+
+
+def test_levels_are_different_arrays(comm):
+    grid = comm.halo_grid([0], [True])
+    first, second = np.zeros(6), np.zeros(6)
+    for arrays, which in (([first, first], "0 and 1"), ([first, second, first], "0 and 2")):
+        with pytest.raises(ValueError, match=f"arrays {which} are the same one"):
+            isthmus.HaloLevels(grid, arrays)

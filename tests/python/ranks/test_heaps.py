@@ -128,6 +128,24 @@ def test_a_heap_grows_and_says_what_it_lacks(comm):
         heap.array(1)
 
 
+def test_arrays_that_were_freed_and_heaps_that_were_closed_say_so(comm, heap):
+    array, word, near = heap.array(8), heap.array(1, "u8"), np.zeros(8, np.uint8)
+    calls = [lambda it: heap.put(it, near, 0), lambda it: heap.get(near, it, 0), lambda it: heap.put_nbi(it, near, 0),
+             lambda it: heap.put_signal(word, near, it, 1, 0), lambda it: heap.atomic("fetch", it, 0, 0), lambda it: heap.test(it, "==", 0),
+             lambda it: comm.send(it, comm.rank), lambda it: comm.bcast(it), lambda it: it.at(heap.pe), lambda it: it.free()]
+    array.free()
+    for call in calls:
+        with pytest.raises(ValueError, match="^this array of a symmetric heap was freed$"):
+            call(array)
+    if heap.kind == "host":
+        with pytest.raises(ValueError, match="^this array of a symmetric heap was freed$"):
+            np.asarray(array)
+    heap.close()
+    for call in calls:
+        with pytest.raises(ValueError, match="^this heap was closed$"):
+            call(word)
+
+
 def test_a_host_heap_has_a_view_for_kernels_where_there_is_a_device(world, comm):
     with comm.heap("host", 64 << 10) as heap:
         if world.devices("cuda") == 0:
@@ -160,8 +178,10 @@ def test_mistakes_are_named(comm):
             heap.test(mine[:1], "=>", 1)
         with pytest.raises(ValueError, match="operation is 'sub'; it must be fetch"):
             heap.atomic("sub", mine[:1], 1, pe=0)
-        with pytest.raises(ValueError, match="one integer"):
+        with pytest.raises(ValueError, match="one integer of 4 or 8 bytes .*, and this has elements of type f8; give integers"):
             heap.atomic("add", np.zeros(1), 1, pe=0)
+        with pytest.raises(ValueError, match="one integer of 4 or 8 bytes .*, and this has 2 of them; give a view of one"):
+            heap.atomic("add", mine[:2], 1, pe=0)
         with pytest.raises(ValueError, match="extent is -1"):
             heap.array((2, -1))
         heap.barrier()
