@@ -21,16 +21,15 @@ char kind_of_format(const char* format) {
   return std::strchr("efd", *format) ? 'f' : 'V';
 }
 
-// Of the two members of a record: the first one at its beginning, the second one at the next multiple of its size. Where no gap is told, which ctypes
-// left out, the record's size says that it is C's struct.
-bool lie_as_in_c(const std::string& letters, const std::array<std::int64_t, 3>& gaps) {
+// Of the two members of a record: the first one at its beginning, the second one at the next multiple of its size. Gaps are told as x, but not by ctypes
+// of all versions, whose members begin with an order and which makes the struct of C; NumPy says = of one that lies elsewhere.
+bool lie_as_in_c(const std::string& letters, const std::array<std::int64_t, 3>& gaps, bool of_ctypes) {
   const auto size_of = [](char letter) -> std::int64_t {
     return letter == 'h' ? 2 : letter == 'f' || letter == 'i' ? 4 : 8;
   };
   const std::int64_t first = size_of(letters[0]), second = size_of(letters[1]);
   const std::int64_t wanted = (first + second - 1) / second * second - first;
-  const bool none_told = gaps == std::array<std::int64_t, 3>{};
-  return none_told || (gaps[0] == 0 && gaps[1] == wanted);
+  return (of_ctypes && gaps == std::array<std::int64_t, 3>{}) || (gaps[0] == 0 && gaps[1] == wanted);
 }
 
 // A value and its place, for MINLOC and MAXLOC: a record of two numbers, as NumPy (align=True) and ctypes lay out C's struct.
@@ -60,7 +59,8 @@ ist_type pair_of(const char* format, std::int64_t item_size) {
   };
   for (const Pair& each : {Pair{"fi", 8, IST_FLOAT_INT}, Pair{"di", 16, IST_DOUBLE_INT}, Pair{"li", 16, IST_LONG_INT},
                            Pair{"ii", 8, IST_INT_INT}, Pair{"hi", 8, IST_SHORT_INT}, Pair{"ll", 16, IST_INT64_INT64}})
-    if (letters == each.letters && item_size == each.size) return lie_as_in_c(letters, gaps) ? each.type : IST_BYTE;
+    if (letters == each.letters && item_size == each.size)
+      return lie_as_in_c(letters, gaps, std::strchr(format, '<') != nullptr) ? each.type : IST_BYTE;
   return IST_BYTE;
 }
 
