@@ -14,14 +14,13 @@
 
 namespace ist::cli {
 
-// Beyond this some of what is worked out of sizes would not fit its number.
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
-
 inline CLI::Validator as_size() {
+  // Beyond this some of what is worked out of sizes would not fit its number.
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 50;
   return {
       [](std::string& text) -> std::string {
         const auto bytes = read_bytes(text);
-        if (bytes && *bytes <= kMostBytes) {
+        if (bytes && *bytes <= kLargest) {
           text = std::to_string(*bytes);
           return {};
         }
