@@ -32,7 +32,7 @@ typedef struct ist_halo_handle* ist_halo;
 
 /* A grid of the first dims[0] * ... ranks of comm, of 1 to 4 dimensions; IST_HALO_GRID_NULL to the rest. `dims` are the grid's own, the
  * last one running fastest over ranks; entries that are 0 are chosen, so that every rank has a place. process_map[d] is the dimension
- * of the grid along which dimension d of the data runs: a permutation, or null for each its own. periods[d] is of dimension d of the
+ * of the grid along which dimension d of the data runs: a permutation, or null for each its own, and on all ranks the same. periods[d] is of dimension d of the
  * data. Collective over comm. */
 IST_API int ist_halo_grid_create(ist_comm comm, int ndims, const int* dims, const int* periods, const int* process_map,
                                  ist_halo_grid* grid);

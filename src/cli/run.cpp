@@ -58,11 +58,10 @@ void must_have_ranks(const RunOptions& options, const std::vector<std::string>& 
 void take_program(RunOptions& options, std::vector<std::string> rest) {
   const bool separated = !rest.empty() && rest.front() == "--";
   if (separated) rest.erase(rest.begin());
-  if (rest.empty()) must_have_ranks(options, rest);
-  if (rest.empty()) throw Failure(2, "the program is missing: tell what to start, as in isthmus run -n 4 PROGRAM");
-  if (!separated && rest.front().starts_with("-"))
+  if (!separated && !rest.empty() && rest.front().starts_with("-"))
     throw CLI::ExtrasError("run", {rest.front() + " (is it an option of the program? put it after the program's name)"});
   must_have_ranks(options, rest);
+  if (rest.empty()) throw Failure(2, "the program is missing: tell what to start, as in isthmus run -n 4 PROGRAM");
   options.program = std::move(rest);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <concepts>
 #include <cstring>
 #include <optional>
@@ -39,6 +40,7 @@ inline Status say(const Communicator& comm, const char* label, const char* call,
   std::strncpy(mine.call.data(), call, mine.call.size() - 1);
   mine.code = own.code();
   std::strncpy(mine.text.data(), own.text().c_str(), mine.text.size() - 1);
+  assert(alike.size() <= kMostAlike);
   for (std::size_t i = 0; i < alike.size(); ++i) mine.numbers[i] = alike[i].number;
   return exchange(comm, label, mine, all);
 }

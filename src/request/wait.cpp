@@ -138,23 +138,29 @@ void take_back(Engine& engine, OperationId id) noexcept try {
   return;
 }
 
-// From a handler of that.
-Outcome end_without_memory(Engine& engine, OperationId id) {
-  take_back(engine, id);
+// Without a word of what else runs out of memory; `over` is called under the lock once it is complete.
+template <class Over>
+auto until_complete(Engine& engine, OperationId id, const Over& over) {
   Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
   for (;;) {
     bool moved = false;
+    bool must_poll = false;
     {
       const std::lock_guard lock(engine.lock());
       if (!Engine::complete(*engine.find(id))) moved = look_for_nobody(engine);
-      if (Engine::complete(*engine.find(id))) {
-        Outcome outcome = engine.take(id);
-        if (outcome.cancelled) throw;
-        return outcome;
-      }
+      if (Engine::complete(*engine.find(id))) return over();
+      must_poll = engine.must_poll();
     }
-    patience.after_look(moved, true);
+    patience.after_look(moved, must_poll);
   }
+}
+
+// From a handler of that.
+Outcome end_without_memory(Engine& engine, OperationId id) {
+  take_back(engine, id);
+  Outcome outcome = until_complete(engine, id, [&] { return engine.take(id); });
+  if (outcome.cancelled) throw;
+  return outcome;
 }
 
 }  // namespace
@@ -219,18 +225,7 @@ Outcome wait_for(Engine& engine, OperationId id) {
 }
 
 void wait_for_end(Engine& engine, OperationId id) noexcept {
-  Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
-  for (;;) {
-    bool moved = false;
-    bool must_poll = false;
-    {
-      const std::lock_guard lock(engine.lock());
-      if (!Engine::complete(*engine.find(id))) moved = look_for_nobody(engine);
-      if (Engine::complete(*engine.find(id))) return engine.forget(id);
-      must_poll = engine.must_poll();
-    }
-    patience.after_look(moved, must_poll);
-  }
+  until_complete(engine, id, [&] { engine.forget(id); });
 }
 
 void progress_until(Engine& engine, const std::function<bool()>& over) {

@@ -107,7 +107,7 @@ PartService::~PartService() {
       const std::lock_guard lock(engine_.lock());
       if (lane.state == Lane::State::listening && engine_.cancel_receive(lane.operation)) continue;
     }
-    static_cast<void>(wait_for(engine_, lane.operation));
+    wait_for_end(engine_, lane.operation);
   }
 }
 
@@ -148,36 +148,37 @@ Result<std::unique_ptr<PartService::Asked>> PartService::ask(const PartRequest& 
 
 // What the other PE will not come to, since it could not, is over by this.
 void PartService::let_go(Asked& asked) {
-  for (const OperationId each : asked.operations) {
-    {
-      const std::lock_guard lock(engine_.lock());
-      engine_.cancel(each);
-    }
-    static_cast<void>(wait_for(engine_, each));
-  }
+  for (const OperationId each : asked.operations) end_own(engine_, each);
   asked.operations.clear();
 }
 
-// The answer comes when everything else is over, but for the bytes where it says that they will not come.
-Status PartService::finish(Asked& asked) {
+// The answer comes when everything else is over, but for the bytes where it says that they will not come. Where memory runs out for something else, nothing of it is under way
+// when that is told.
+Status PartService::finish(Asked& asked) try {
   const OperationId answer = asked.operations.front();
   asked.operations.erase(asked.operations.begin());
   // The thread that was rung for may have been put behind this one, on the same processor, and a wait spins for some 1 ms before it gives way.
   const auto has_come = [&] {
     const std::lock_guard lock(engine_.lock());
-    engine_.progress();
+    look_for_nobody(engine_);
     return Engine::complete(*engine_.find(answer));
   };
   for (int looks = 0; looks < kAskerLooks && !has_come(); ++looks) std::this_thread::yield();
-  Status outcome = wait_for(engine_, answer).status;
+  Status outcome = wait_for_own(engine_, answer).status;
   if (outcome.ok()) outcome = asked.answer.status();
   if (!outcome.ok()) {
     let_go(asked);
     return outcome;
   }
-  for (const OperationId each : std::exchange(asked.operations, {}))
-    if (Status moved = wait_for(engine_, each).status; !moved.ok() && outcome.ok()) outcome = std::move(moved);
+  while (!asked.operations.empty()) {
+    const OperationId each = asked.operations.front();
+    asked.operations.erase(asked.operations.begin());
+    if (Status moved = wait_for_own(engine_, each).status; !moved.ok() && outcome.ok()) outcome = std::move(moved);
+  }
   return outcome;
+} catch (const std::bad_alloc&) {
+  let_go(asked);
+  throw;
 }
 
 void PartService::keep(std::unique_ptr<Asked> asked, Batch& batch) {
