@@ -16,10 +16,12 @@ for program in isthmus stencil2d; do
 done
 
 # Each rank's OpenCL on the processor would start a thread for every core. With as many ranks as cores they would only get in
-# each other's way.
+# each other's way. Ranks that share a core stay on it, each beside its thread.
+bind=
 if [ "$ranks" -ge "$(nproc)" ]; then
   export POCL_MAX_PTHREAD_COUNT="${POCL_MAX_PTHREAD_COUNT:-1}"
+  bind=--bind
 fi
 
-"$build/bin/isthmus" run -n "$ranks" "$build/bin/stencil2d" --input "$root/examples/images/launchpad.png" \
+"$build/bin/isthmus" run $bind -n "$ranks" "$build/bin/stencil2d" --input "$root/examples/images/launchpad.png" \
   --iterations 300 --frames 3 --palette heat --output "$out" --json "$out/stencil2d.json" "$@"

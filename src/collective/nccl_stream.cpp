@@ -50,7 +50,7 @@ Status NcclStream::wait_for_opening(const Communicator& comm) {
       if (!opened.ok()) return opened.status();
       if (*opened) return {};
     }
-    patience.after_look(moved, true);
+    patience.after_look_at_words(moved);
   }
 }
 
@@ -124,7 +124,7 @@ Status NcclStream::put(const NcclWork& work, std::uint64_t stream) {
         return {};
       }
     }
-    patience.after_look(moved, true);
+    patience.after_look_at_words(moved);
   }
 }
 

@@ -76,7 +76,10 @@ Status SharedLane::wait_long(const std::function<bool()>& ready, int from, std::
     // What a rank said before it went, or before it made another call, counts.
     if (ready()) return {};
     if (!vain.ok()) return vain;
-    patience.after_look(moved, must_poll);
+    if (must_poll)
+      patience.after_look_at_words(moved);
+    else
+      patience.after_look(moved, false);
   }
 }
 
@@ -91,7 +94,7 @@ Status SharedLane::wait_until_free(const Turn& turn) {
       moved = look_for_nobody(engine_);
       if (look % kDoubtEveryLooks == 0) IST_TRY(doubt_of_slot(turn.call));
     }
-    patience.after_look(moved, true);
+    patience.after_look_at_words(moved);
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -185,6 +186,11 @@ class MemoryKind {
 
   // So many threads beside the caller's may take part in a long copy, where a processor makes it.
   virtual void use_helpers(int) {}
+
+  // Where a device is the host's own processor, its threads may need that of who waits for them: `over` is called, by any thread, each
+  // time that a ticket of such a device is over, but not where its work failed; empty: no longer, and nobody is inside once this is back.
+  // False: there is no such device.
+  virtual bool tell_ends(std::function<void()>) { return false; }
 
   virtual std::vector<Addition> additions() { return {}; }
 

@@ -35,6 +35,11 @@ class Transfer {
   void may_go_into_queue() { may_go_into_queue_ = true; }
   // Does what can be done without waiting; true when every byte has arrived, and the word was changed if it is changed so.
   Result<bool> step();
+  // Between OpenCL buffers, or one and host memory.
+  bool is_opencl_alone() const {
+    const auto is = [this](KindId kind) { return to_.kind == kind || from_.kind == kind; };
+    return is(KindId::opencl) && !is(KindId::cuda);
+  }
   // When all has arrived: is the word changed? Where the bytes do not come by one copy, or the device cannot, it is not, and is the caller's
   // to change.
   bool has_changed() const { return has_changed_; }

@@ -60,6 +60,8 @@ Engine::Engine(Parts parts)
       watched_(parts_.trace != nullptr || types_ != nullptr) {
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();
+  if (sleeping_path_ != nullptr || (parts_.processors == 1 && parts_.settings.wait != "spin"))
+    waiters_.sleep_for_threads(parts_.kinds.find(KindId::opencl), sleeping_path_);
   // Ranks that take turns on the processors go on sooner with their bytes in a slot, whatever was measured where each had its own.
   const Bytes slots = sleeping_path_ == nullptr ? slots_up_to(parts_.machine, parts_.settings) : kNoLimit;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
@@ -309,7 +311,7 @@ bool Engine::needs_steps(const Operation& operation) {
 
 bool Engine::step_active(Reach reach) {
   bool moved = false;
-  bool opencl = false;
+  std::size_t opencl = 0;
   for (std::size_t i = 0; i < active_.size() && !(moved && reach == Reach::brief);) {
     const std::uint32_t index = active_[i];
     Operation& operation = operations_.at(index);
@@ -319,7 +321,7 @@ bool Engine::step_active(Reach reach) {
       moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
     }
     if (needs_steps(operation)) {
-      opencl |= operation.piece.kind == KindId::opencl;
+      opencl += operation.piece.kind == KindId::opencl ? 1 : 0;
       ++i;
       continue;
     }
@@ -328,7 +330,8 @@ bool Engine::step_active(Reach reach) {
     active_.pop_back();
     if (complete(operation) && operation.released) operations_.release(index);
   }
-  waiters_.on_threads(opencl);
+  waiters_.on_threads(opencl > 0,
+                      opencl > 0 && opencl == active_.size() && unused_cells_.empty() && posting_ == 0 && !streams_busy_);
   return moved;
 }
 

@@ -30,6 +30,7 @@ struct EngineParts {
   std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
   MachineProfile machine = {};     // what carriers and the place of arithmetic are chosen by
   Trace* trace = nullptr;          // where there is one, small messages take no short ways (Engine::watched_)
+  int processors = 0;              // that this rank has to itself; 0: nobody knows
 };
 
 }  // namespace ist

@@ -6,8 +6,10 @@
 // Errors         : in the outcome.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <new>
+#include <optional>
 
 #include "request/engine.hpp"
 
@@ -39,13 +41,21 @@ class Patience {
   Patience& operator=(const Patience&) = delete;
   // Called without the lock, after a look that moved nothing (`moved` false) or something.
   void after_look(bool moved, bool must_poll);
+  // The same of a look at more than the engine, for which nobody rings.
+  void after_look_at_words(bool moved);
+  // For who waits for threads of a driver whose device is the processor: sleeps until they have done something, but not the first time. False: this rank has
+  // processors for both, or no driver tells.
+  bool sleep_for_threads();
 
  private:
-  void sleep(bool must_poll);
+  void give_way(bool moved, bool must_poll);
+  // `rung`: what wakes the path's sleeper has, perhaps another one, since the look before.
+  void sleep(std::chrono::microseconds longest, const std::function<bool()>& rung = nullptr);
   Engine& engine_;
   std::function<bool()> over_;
   Whose whose_;
   int fruitless_ = 0;
+  std::optional<std::uint32_t> heard_;  // of the threads' bell
 };
 
 // Returns when the operation is complete; the id is then released.
@@ -63,6 +73,10 @@ void wait_for_end(Engine& engine, OperationId id) noexcept;
 
 // Comes back when `over` says so, which is asked between looks: of what comes to its end, well or not, with this rank's progress.
 void progress_until(Engine& engine, const std::function<bool()>& over);
+
+// Of work that no operation stands for: comes back when `step` says that it is over, or with its error; asked without the lock, between looks. `on_threads`: OpenCL's alone.
+Status until_over(Engine& engine, const std::function<Result<bool>()>& step, bool on_threads);
+Status wait_for_ticket(Engine& engine, Ticket& ticket);
 
 // Receives into host memory; the outcome is then there. An error: the receive could not be started.
 // `doubt`: asked under the lock, now and then while nothing comes: why it never will. `long_wait`: called before such a wait begins.

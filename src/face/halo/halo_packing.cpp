@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <mutex>
-#include <thread>
 
 #include "face/halo/halo_loops.hpp"
 #include "layout/form.hpp"
+#include "request/wait.hpp"
 
 namespace ist::halo {
 namespace {
@@ -68,19 +67,8 @@ Result<Task> joined(std::span<const Laid> laid, std::span<const Placed> fields) 
 Status wait_for(World& world, std::vector<Ticket>& started) {
   Status outcome;
   for (Ticket& ticket : started) {
-    while (!ticket.empty()) {
-      const Result<bool> over = ticket.kind()->finished(ticket);
-      if (!over.ok()) {
-        if (outcome.ok()) outcome = over.status();
-        break;
-      }
-      if (*over) break;
-      {
-        const std::lock_guard lock(world.engine().lock());
-        world.engine().progress();
-      }
-      std::this_thread::yield();
-    }
+    Status over = wait_for_ticket(world.engine(), ticket);
+    if (outcome.ok()) outcome = std::move(over);
   }
   return outcome;
 }

@@ -1,7 +1,8 @@
 #include "face/heap/device_words.hpp"
 
 #include <cstring>
-#include <thread>
+
+#include "request/wait.hpp"
 
 namespace ist {
 
@@ -16,16 +17,7 @@ Result<std::uint64_t> change_on_device(World& world, const Piece& word, const Wo
   if (!block.ok()) return block.status();
   auto ticket = kind.word_changes()->change(change, word, host_piece(block->data(), Bytes{sizeof(std::uint64_t)}));
   if (!ticket.ok()) return ticket.status();
-  for (;;) {
-    const auto over = kind.finished(*ticket);
-    if (!over.ok()) return over.status();
-    if (*over) break;
-    {
-      const std::lock_guard lock(world.engine().lock());
-      world.engine().progress();
-    }
-    std::this_thread::yield();
-  }
+  IST_TRY(wait_for_ticket(world.engine(), *ticket));
   std::uint64_t before = 0;
   std::memcpy(&before, block->data(), sizeof before);
   return before;

@@ -194,7 +194,7 @@ Status Team::wait(const Ready& ready, const Lost& lost) {
       if (!is.ok() || *is) return is.status();
     }
     IST_TRY(why);
-    patience.after_look(moved, true);
+    patience.after_look_at_words(moved);
   }
 }
 

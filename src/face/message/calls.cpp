@@ -3,7 +3,6 @@
 #include <charconv>
 #include <mutex>
 #include <string_view>
-#include <thread>
 
 #include "face/message/at_once.hpp"
 #include "face/message/errors.hpp"
@@ -120,17 +119,9 @@ Status copy_pieces(World& world, const Piece& to, const Piece& from) {
 }
 
 Status finish_transfer(World& world, Transfer& transfer) {
-  for (;;) {
-    auto done = transfer.step();
-    if (!done.ok()) return done.status();
-    if (*done) return {};
-    // Messages that this thread has started may hold the blocks that a staged copy waits for: they move on meanwhile.
-    {
-      const std::lock_guard lock(world.engine().lock());
-      world.engine().progress();
-    }
-    std::this_thread::yield();
-  }
+  // Messages that this thread has started may hold the blocks that a staged copy waits for: they move on meanwhile.
+  return until_over(
+      world.engine(), [&] { return transfer.step(); }, transfer.is_opencl_alone());
 }
 
 Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, SendMode mode) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <thread>
 
 #include "layout/form.hpp"
 #include "protocol/choose_packing.hpp"
@@ -13,26 +12,6 @@ namespace {
 
 constexpr Bytes kHostChunk = mebibytes(1);
 constexpr Bytes kDeviceChunk = mebibytes(64);
-
-// Until the step says that it is over.
-template <class Step>
-Status until_over(World& world, const Step& step) {
-  for (;;) {
-    const Result<bool> over = step();
-    if (!over.ok()) return over.status();
-    if (*over) return {};
-    {
-      const std::lock_guard lock(world.engine().lock());
-      world.engine().progress();
-    }
-    std::this_thread::yield();
-  }
-}
-
-Status wait_for_ticket(World& world, Ticket ticket) {
-  return until_over(world,
-                    [&]() -> Result<bool> { return ticket.empty() ? Result<bool>{true} : ticket.kind()->finished(ticket); });
-}
 
 void move_on_host(const Laid& laid, const PackPart& part, std::byte* packed) {
   std::byte* const base = laid.memory.address() + laid.origin;
@@ -76,8 +55,8 @@ Status by_device(World& world, const PackWork& work, Packing& packing) {
   if (!before.ok()) return before.status();
   auto ticket = packing.pack_bytes(work, *before);
   if (!ticket.ok()) return ticket.status();
-  IST_TRY(wait_for_ticket(world, std::move(*ticket)));
-  return wait_for_ticket(world, std::move(*before));
+  IST_TRY(wait_for_ticket(world.engine(), *ticket));
+  return wait_for_ticket(world.engine(), *before);
 }
 
 Status through_host_block(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
@@ -109,7 +88,7 @@ Status on_device(World& world, const Laid& laid, const PackPart& part, const Pie
   if (packed.kind == laid.memory.kind && kind.together(packed, laid.memory)) {
     auto ready = world.kinds().ready(packed);
     if (!ready.ok()) return ready.status();
-    IST_TRY(wait_for_ticket(world, std::move(*ready)));
+    IST_TRY(wait_for_ticket(world.engine(), *ready));
     return by_kernel(world, laid, part, packed);
   }
   const Bytes chunk = smaller(kDeviceChunk, packed.size);

@@ -120,7 +120,7 @@ Status World::connect() {
   tell_cuda_of_sharers();
   tell_of_sharers(profile.message);
   engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
-                                                   std::move(names), profile.message, trace_.get()});
+                                                   std::move(names), profile.message, trace_.get(), peers_->processors()});
   make_channels();
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
@@ -231,7 +231,7 @@ void World::hand_over_sends() {
       if (!engine_->sends_pending()) return;
       moved = look_for_nobody(*engine_);
     }
-    patience.after_look(moved, true);
+    patience.after_look_at_words(moved);
   }
 }
 
@@ -251,7 +251,7 @@ void World::part() {
       if (nccl_->parted() || std::chrono::steady_clock::now() > limit) return;
       moved = look_for_nobody(*engine_);
     }
-    patience.after_look(moved, true);
+    patience.after_look_at_words(moved);
   }
 }
 

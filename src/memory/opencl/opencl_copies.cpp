@@ -133,7 +133,7 @@ Result<Ticket> OpenclKind::ready(const Piece& piece) {
   api_.clGetEventInfo(promise.event, CL_EVENT_CONTEXT, sizeof promise.context, &promise.context, nullptr);
   Ticket ticket = remember(promise);
   IST_TRY(opencl_status(api_.clFlush(queue_of(piece)), "clFlush on the buffer's queue"));
-  if (auto done = finished(ticket); !done.ok()) return done.status();
+  if (auto done = is_over(ticket, false); !done.ok()) return done.status();
   return ticket;
 }
 
@@ -168,13 +168,24 @@ void OpenclKind::release_promise(const Promise& promise) const {
     if (memory) api_.clReleaseMemObject(memory);
 }
 
-Result<bool> OpenclKind::finished(Ticket& ticket) {
+Result<bool> OpenclKind::finished(Ticket& ticket) { return is_over(ticket, tells_); }
+
+// `tell`: unless it is over by now, the driver is to tell of its end. Whoever asks again may sleep in between.
+Result<bool> OpenclKind::is_over(Ticket& ticket, bool tell) {
   cl_event event = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    event = promises_[static_cast<std::uint32_t>(ticket.id())].event;
+    Promise& promise = promises_[static_cast<std::uint32_t>(ticket.id())];
+    const std::uint32_t ends = ends_.load();
+    ++promise.looks;
+    if (promise.told && promise.ends == ends && promise.looks % kAskEvery != 0) return false;
+    promise.ends = ends;
+    event = promise.event;
+    tell = tell && !promise.told;
+    promise.told |= tell;
   }
   cl_int status = execution_status(api_, event);
+  if (tell && status > CL_COMPLETE) tell_when_over(api_, event, listener_);
   if (status > CL_COMPLETE) return false;
   // Seeing CL_COMPLETE is no synchronisation point in OpenCL; waiting for the complete event is, and returns at once.
   if (status == CL_COMPLETE) status = api_.clWaitForEvents(1, &event);

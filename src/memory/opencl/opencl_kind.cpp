@@ -1,5 +1,7 @@
 #include "memory/opencl/opencl_kind.hpp"
 
+#include <algorithm>
+
 namespace ist {
 
 Result<std::unique_ptr<MemoryKind>> make_opencl_kind() {
@@ -11,10 +13,24 @@ Result<std::unique_ptr<MemoryKind>> make_opencl_kind() {
 }
 
 OpenclKind::~OpenclKind() {
+  OpenclListeners::all().remove(listener_);
   refused_rows_.clear();
   for (const Promise& each : promises_)
     if (each.event) release_promise(each);
   for (cl_mem each : allocated_) api_.clReleaseMemObject(each);
+}
+
+bool OpenclKind::tell_ends(std::function<void()> over) {
+  const auto number = [](const DeviceInfo& device) { return device.ordinal; };
+  if (std::ranges::none_of(
+          devices(), [this](int ordinal) { return by_processor(ordinal); }, number))
+    return false;
+  tells_ = static_cast<bool>(over);
+  OpenclListeners::all().replace(listener_, [this, over = std::move(over)] {
+    ends_.fetch_add(1);
+    if (over) over();
+  });
+  return true;
 }
 
 bool OpenclKind::copies(KindId to, KindId from) const {

@@ -11,6 +11,7 @@
 // A buffer whose queue is null is copied at once: nothing is waited for, as there is nobody to ask.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -18,6 +19,7 @@
 
 #include "memory/memory_kind.hpp"
 #include "memory/opencl/opencl_contexts.hpp"
+#include "memory/opencl/opencl_listeners.hpp"
 #include "memory/opencl/opencl_packing.hpp"
 #include "memory/opencl/opencl_programs.hpp"
 #include "memory/opencl/opencl_queues.hpp"
@@ -33,7 +35,13 @@ Result<std::unique_ptr<MemoryKind>> make_opencl_kind();
 class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, public Packing {
  public:
   explicit OpenclKind(const OpenclApi& api)
-      : api_(api), contexts_(api), programs_(api), packs_(api), queues_(api), spaces_(api, contexts_) {}
+      : api_(api),
+        contexts_(api),
+        programs_(api),
+        packs_(api),
+        queues_(api),
+        spaces_(api, contexts_),
+        listener_(OpenclListeners::all().add([this] { ends_.fetch_add(1); })) {}
   ~OpenclKind() override;
   Status list_devices() { return contexts_.list_devices(); }
 
@@ -54,6 +62,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Result<Ticket> ready(const Piece& piece) override;
   Arithmetic* arithmetic() override { return this; }
   bool by_processor(int device) const override;
+  bool tell_ends(std::function<void()> over) override;
   Packing* packing() override { return this; }
   Status can_pack(int device) override;
   Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
@@ -65,12 +74,18 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
                          const Ticket& after) override;
 
  private:
+  // Of a command whose end it tells a driver is asked when it has told of one, and every so many looks: PoCL 3.1 tells of none that was
+  // terminated.
+  static constexpr std::uint32_t kAskEvery = 64;
   // One promise: the event of a command, and the buffers it reads and writes.
   struct Promise {
     cl_event event = nullptr;  // null: the place is free
     cl_context context = nullptr;
     cl_mem first = nullptr;
     cl_mem second = nullptr;
+    std::uint32_t looks = 0;       // by finished()
+    std::uint32_t ends = 0;        // ends_ before the driver was asked last
+    bool told = false;             // the driver tells of the end
     std::uint32_t generation = 1;  // of the tickets for this place, so that an old one is never taken for a new one
   };
   Status check_queue(Piece& piece, cl_context context) const;
@@ -85,6 +100,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Result<cl_event> wait_for(const Ticket& after, cl_context context);
   // The ticket of a command that was enqueued, which is sent to the device.
   Result<Ticket> promise(cl_command_queue queue, cl_event done, const Piece& to, const Piece& from);
+  Result<bool> is_over(Ticket& ticket, bool tell);
   Ticket remember(Promise promise);
   Promise take(std::uint64_t id);
   void release_promise(const Promise& promise) const;
@@ -96,6 +112,9 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   OpenclQueues queues_;
   OpenclSpaces spaces_;
   RefusedRows refused_rows_;
+  std::atomic<bool> tells_{false};      // somebody wants to be told of ends
+  std::atomic<std::uint32_t> ends_{0};  // that drivers told of
+  const std::uint64_t listener_;
   std::mutex mutex_;
   std::vector<Promise> promises_;
   std::vector<std::uint32_t> free_places_;

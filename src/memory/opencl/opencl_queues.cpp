@@ -1,49 +1,14 @@
 #include "memory/opencl/opencl_queues.hpp"
 
 #include <array>
-#include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/thread_sanitizer.hpp"
+#include "memory/opencl/opencl_listeners.hpp"
 
 namespace ist {
 namespace {
-
-// Whom drivers are to tell that a turn has come, by number: PoCL never calls back for a command that was terminated, and others may
-// do so late, when turn and world are gone.
-class Listeners {
- public:
-  std::uint64_t add(std::function<void()> reached) {
-    const std::lock_guard lock(mutex_);
-    all_.emplace(++last_, std::move(reached));
-    return last_;
-  }
-  void remove(std::uint64_t number) {
-    const std::lock_guard lock(mutex_);
-    all_.erase(number);
-  }
-  void tell(std::uint64_t number) {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = all_.find(number); found != all_.end()) found->second();
-  }
-
- private:
-  std::mutex mutex_;
-  std::uint64_t last_ = 0;
-  std::map<std::uint64_t, std::function<void()>> all_;
-};
-
-// Never destroyed: a driver's thread may outlive the program's statics.
-Listeners& listeners() {
-  static auto* const all = new Listeners;
-  return *all;
-}
-
-void CL_CALLBACK command_is_over(cl_event, cl_int, void* number) {
-  listeners().tell(reinterpret_cast<std::uintptr_t>(number));
-}
 
 // An event, let go of with this.
 class HeldEvent {
@@ -67,13 +32,13 @@ class HeldEvent {
 class OpenclTurn final : public QueueTurn {
  public:
   OpenclTurn(const OpenclApi& api, std::span<const Piece> pieces, std::function<void()> reached)
-      : api_(api), before_(api), waited_(api), over_(api), number_(listeners().add(std::move(reached))) {
+      : api_(api), before_(api), waited_(api), over_(api), number_(OpenclListeners::all().add(std::move(reached))) {
     for (const Piece& piece : pieces)
       if (piece.kind == KindId::opencl && api_.clRetainMemObject(memory_of(piece)) == CL_SUCCESS)
         kept_.push_back(memory_of(piece));
   }
   ~OpenclTurn() override {
-    listeners().remove(number_);
+    OpenclListeners::all().remove(number_);
     end();
     for (cl_mem each : kept_) api_.clReleaseMemObject(each);
   }
@@ -103,7 +68,7 @@ class OpenclTurn final : public QueueTurn {
   HeldEvent& before() { return before_; }
   HeldEvent& waited() { return waited_; }
   HeldEvent& over() { return over_; }
-  void* number() const { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number_)); }
+  std::uint64_t number() const { return number_; }
 
  private:
   const OpenclApi& api_;
@@ -212,9 +177,7 @@ Result<std::unique_ptr<QueueTurn>> OpenclQueues::enter(std::uint64_t queue, cons
   IST_TRY(opencl_status(error, "clCreateUserEvent"));
   const std::array both{turn->before().get(), turn->waited().get()};
   Status status = points.put(both.size(), both.data(), turn->over().place());
-  if (status.ok())
-    status = opencl_status(api_.clSetEventCallback(turn->before().get(), CL_COMPLETE, command_is_over, turn->number()),
-                           "clSetEventCallback");
+  if (status.ok()) status = opencl_status(tell_when_over(api_, turn->before().get(), turn->number()), "clSetEventCallback");
   if (status.ok()) status = opencl_status(api_.clFlush(into), "clFlush");
   if (status.ok() && events.event != nullptr)
     status = opencl_status(api_.clRetainEvent(turn->over().get()), "clRetainEvent");
