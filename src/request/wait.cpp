@@ -60,14 +60,13 @@ void Patience::give_way(bool moved, bool must_poll) {
 bool Patience::sleep_for_threads() {
   Bell* const bell = engine_.waiters().bell();
   if (bell == nullptr) return false;
-  // What takes no longer than a change of threads is over when this one is back, and is so without a call of the driver's. The count is known
-  // before the look after which this sleeps.
-  if (!heard_)
-    std::this_thread::yield();
-  else if (engine_.sleeping_path() != nullptr)
-    sleep(kLongestSleep, [&] { return bell->count() != *heard_; });
-  else
-    bell->wait(*heard_, kLongestDeaf);
+  // First a look with the count known.
+  if (heard_) {
+    if (engine_.sleeping_path() != nullptr)
+      sleep(kLongestSleep, [&] { return bell->count() != *heard_; });
+    else
+      bell->wait(*heard_, kLongestDeaf);
+  }
   heard_ = bell->count();
   return true;
 }
