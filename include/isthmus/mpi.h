@@ -35,8 +35,14 @@ static inline void ist_mpi_error_text(void* context, int error, char* text, size
 /* Null, or why no world can be made of this communicator. */
 static inline const char* ist_mpi_refusal(MPI_Comm comm) {
   int yes = 0;
-  if (MPI_Initialized(&yes) != MPI_SUCCESS || !yes) return "MPI is not initialised; call MPI_Init before";
-  if (MPI_Finalized(&yes) != MPI_SUCCESS || yes) return "MPI is finalised; create the world before MPI_Finalize";
+#if MPI_VERSION >= 4
+  const int of_a_session = comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF; /* may be: sessions come without MPI_Init */
+#else
+  const int of_a_session = 0;
+#endif
+  if (!of_a_session && (MPI_Initialized(&yes) != MPI_SUCCESS || !yes)) return "MPI is not initialised; call MPI_Init before";
+  if (!of_a_session && (MPI_Finalized(&yes) != MPI_SUCCESS || yes))
+    return "MPI is finalised; create the world before MPI_Finalize";
   if (comm == MPI_COMM_NULL) return "the communicator is MPI_COMM_NULL; call this on ranks that belong to it";
   if (MPI_Comm_test_inter(comm, &yes) != MPI_SUCCESS) return "the communicator cannot be used";
   return yes ? "the communicator joins two groups; merge them first (MPI_Intercomm_merge)" : NULL;

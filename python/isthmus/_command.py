@@ -1,11 +1,15 @@
 """The command `isthmus` of a wheel: the program that lies in this package."""
 import os
+import signal
 import sys
 
 
 def main() -> None:
     package = os.path.dirname(os.path.abspath(__file__))
     program = os.path.join(package, "bin", "isthmus")
+    # Python ignores these, and what it becomes would, too, with all ranks: they would print on when nobody reads any more.
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored, signal.SIG_DFL)
     try:
         os.execv(program, ["isthmus", *sys.argv[1:]])
     except OSError as error:

@@ -221,6 +221,8 @@ Frame hello_of(const Meeting& meeting) {
 }
 
 Result<std::unique_ptr<GatherHub>> receive_ranks(const Meeting& meeting, std::uint64_t token) {
+  // Nobody is to come: the port may be another's, such as that of a store of the program's own.
+  if (meeting.size == 1) return Reception{meeting, token, {}}.run();
   // The program that had the port before may be about to end; a few seconds are worth waiting, not the whole time.
   const Deadline deadline = Deadline::after(std::min(meeting.seconds, 5.0));
   auto listeners = listen_at(meeting.address, meeting.port);

@@ -1,4 +1,7 @@
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 
 #include "cli/bench.hpp"
@@ -30,6 +33,14 @@ void must_be_a_command(const CLI::App& app, const std::string& word) {
                                             "\": expected one of " + known);
 }
 
+// What was to be read has not been written: a disk may be full.
+int unless_output_was_lost(int exit_status) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && !std::cout.flush().fail();
+  if (written || exit_status != 0) return exit_status;
+  std::cerr << "isthmus: standard output cannot be written: " << std::strerror(errno) << '\n';
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,7 +58,7 @@ int main(int argc, char** argv) {
     must_be_a_command(app, argv[1]);
     app.parse(argc, argv);
   } catch (const CLI::Success& answer) {
-    return app.exit(answer);
+    return unless_output_was_lost(app.exit(answer));
   } catch (const CLI::ParseError& error) {
     std::cerr << program_name(app) << ": " << error.what() << "; see " << program_name(app) << " --help\n";
     return kUsedWrongly;
@@ -58,5 +69,5 @@ int main(int argc, char** argv) {
     std::cerr << program_name(app) << ": " << error.what() << '\n';
     return 1;
   }
-  return exit_status;
+  return unless_output_was_lost(exit_status);
 }

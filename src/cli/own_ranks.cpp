@@ -15,6 +15,9 @@ namespace ist::cli {
 bool inside_a_world() {
   for (const char* variable : {"ISTHMUS_BOOT_FD", "ISTHMUS_SIZE", "WORLD_SIZE"})
     if (std::getenv(variable)) return true;
+  // Of mpirun and srun, how many they started: a shell that one of them started alone is nobody's rank.
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* ranks = std::getenv(variable); ranks && std::strtol(ranks, nullptr, 10) > 1) return true;
   return false;
 }
 

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "boot/gather_hub.hpp"
 #include "cli/run_output.hpp"
@@ -24,6 +26,12 @@ namespace {
 // From the first failure to the last reaped process must pass less than 2 s: grace, this, and what killing takes.
 constexpr double kTermSeconds = 0.3;
 constexpr double kSweepSeconds = 1.5;
+// Of a signal that was sent to all processes of a job the launcher tells within that.
+constexpr double kGroupSeconds = 0.5;
+// For a reader of the output who has stopped reading, where the job was to end.
+constexpr double kReaderSeconds = 1.0;
+
+bool asks_to_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
 
 class Guardian {
  public:
@@ -69,6 +77,7 @@ class Guardian {
   std::optional<PrefixedOutput> output_;
   FileDescriptor signals_;
   std::vector<RankProcess> ranks_;
+  std::map<std::pair<int, pid_t>, Deadline> to_group_;  // signals that came here, too, by their senders
   Phase phase_ = Phase::running;
   std::optional<Deadline> next_phase_;
   int exit_status_ = 0;
@@ -120,7 +129,9 @@ int Guardian::start(int rank, const std::vector<int>& processors, const sigset_t
   ranks_.push_back({started->process, true});
   if (started->error == 0) return 0;
   say("cannot start \"" + options_.program.front() + "\": " + std::strerror(started->error) +
-      (started->error == ENOENT ? "; is the name right, and is its folder in PATH?" : ""));
+      (started->error == ENOENT   ? "; is the name right, and is its folder in PATH?"
+       : started->error == EMFILE ? "; raise ulimit -n"
+                                  : ""));
   return started->error == ENOENT || started->error == ENOTDIR ? 127 : 126;
 }
 
@@ -167,9 +178,20 @@ void Guardian::pass_signals_on() {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;  // reap() looks in any case
-    // What did not come through the launcher was sent to the whole group, and the ranks have it.
-    if (static_cast<pid_t>(info.ssi_pid) != launcher_ || !sent_by_a_process(info.ssi_code)) continue;
-    signal_descendants(static_cast<int>(info.ssi_signo));
+    const int signal = static_cast<int>(info.ssi_signo);
+    // What did not come through the launcher was sent to the whole group, and who is in it has it. A terminal that ends the job means also those
+    // that have made groups of their own (timeout, setsid); nobody would continue them if they were stopped.
+    if (!sent_by_a_process(info.ssi_code)) {
+      if (asks_to_end(signal)) signal_descendants(signal, Among::other_groups);
+      continue;
+    }
+    const auto sender = static_cast<pid_t>(info.ssi_pid);
+    if (sender != launcher_) {
+      to_group_.insert_or_assign({signal, sender}, Deadline::after(kGroupSeconds));
+      continue;
+    }
+    const auto known = to_group_.extract({signal, info.ssi_int});
+    signal_descendants(signal, known.empty() || known.mapped().over() ? Among::all : Among::other_groups);
   }
 }
 
@@ -216,15 +238,26 @@ void Guardian::step() {
   next_phase_ = Deadline::after(0.02);  // again: something may have been started meanwhile
 }
 
+// Waits for a slow reader, but not for ever where a signal ended the job, or comes now.
 void Guardian::write_out() {
   if (!output_) return;
   output_->close_all();
-  while (!output_->flushed() && !launcher_is_gone()) {
-    std::vector<pollfd> entries{{lifeline_.get(), POLLIN, 0}};
+  std::optional<Deadline> last;
+  if (asks_to_end(exit_status_ - 128)) last = Deadline::after(kReaderSeconds);
+  while (!output_->flushed() && !launcher_is_gone() && !(last && last->over())) {
+    std::vector<pollfd> entries{{signals_.get(), POLLIN, 0}, {lifeline_.get(), POLLIN, 0}};
     output_->watch(entries);
-    ::poll(entries.data(), entries.size(), -1);
+    ::poll(entries.data(), entries.size(), last ? last->milliseconds_left() : -1);
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (last || !asks_to_end(signal)) continue;
+      last = Deadline::after(kReaderSeconds);
+      if (exit_status_ == 0) exit_status_ = 128 + signal;
+    }
     output_->serve();
   }
+  if (exit_status_ == 0 && output_->lost()) exit_status_ = 1;
 }
 
 void Guardian::tell(const std::string& text) {

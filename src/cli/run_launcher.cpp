@@ -26,6 +26,12 @@ namespace {
 
 constexpr double kSweepSeconds = 1.5;
 
+// A standard descriptor that is closed would become one of ours, and what is printed would go there.
+void open_standard_descriptors() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDWR);  // the lowest number that is free
+}
+
 // As this process would have, had it not asked to be told: the system then knows why it stopped, and does not stop a job
 // that nobody could continue.
 void stop_until_continued() {
@@ -49,7 +55,8 @@ int pass_signals_until_end(pid_t guardian, const sigset_t& awaited) {
       continue;
     }
     // A terminal sends its signals to the whole group, so that the ranks already have them.
-    if (sent_by_a_process(info.si_code)) ::kill(guardian, signal);
+    // By whom: where that one has sent it to all processes of the job, the guardian knows.
+    if (sent_by_a_process(info.si_code)) ::sigqueue(guardian, signal, {.sival_int = info.si_pid});
     if (signal == SIGTSTP) stop_until_continued();
   }
 }
@@ -57,6 +64,7 @@ int pass_signals_until_end(pid_t guardian, const sigset_t& awaited) {
 }  // namespace
 
 int launch(const RunOptions& options) {
+  open_standard_descriptors();
   const auto shares = processor_shares(options.ranks, options.binding);
   std::fflush(nullptr);
   int ends[2];

@@ -6,8 +6,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace ist::cli {
+
+// A terminal that poll() calls writable may have less room than a line, and waits where it was stopped (Ctrl-S). Opened once more
+// it does not, and the descriptor of the others stays as it is.
+PrefixedOutput::PrefixedOutput() {
+  for (std::size_t sink = 0; sink < sinks_.size(); ++sink) {
+    if (::isatty(sinks_[sink].descriptor) == 0) continue;
+    const std::string name = "/proc/self/fd/" + std::to_string(sinks_[sink].descriptor);
+    terminals_[sink] = FileDescriptor{::open(name.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)};
+    if (terminals_[sink].valid()) sinks_[sink].descriptor = terminals_[sink].get();
+  }
+}
 
 Result<PrefixedOutput::Ends> PrefixedOutput::open(int rank) {
   Ends writing;
@@ -78,6 +90,11 @@ void PrefixedOutput::write_some(Sink& sink) {
     const ssize_t written =
         ::write(sink.descriptor, sink.pending.data() + done, std::min<std::size_t>(sink.pending.size() - done, PIPE_BUF));
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) break;
+    // Whoever stopped reading knows it; of a full disk nobody would hear.
+    if (written < 0 && errno != EPIPE && !sink.broken && &sink == sinks_.data()) {
+      lost_ = true;
+      say(std::string{"isthmus run: standard output cannot be written: "} + std::strerror(errno));
+    }
     if (written < 0) sink.broken = true;
     done += written < 0 ? sink.pending.size() - done : static_cast<std::size_t>(written);
   }

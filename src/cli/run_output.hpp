@@ -18,6 +18,7 @@ namespace ist::cli {
 
 class PrefixedOutput {
  public:
+  PrefixedOutput();
   struct Ends {
     FileDescriptor output;
     FileDescriptor errors;
@@ -31,6 +32,8 @@ class PrefixedOutput {
   void say(const std::string& line);
   // No writer can be left: takes what is in the pipes, and ends every line.
   void close_all();
+  // Standard output could not be written, though somebody would have read it.
+  bool lost() const { return lost_; }
   bool flushed() const { return sinks_[0].pending.empty() && sinks_[1].pending.empty(); }
 
  private:
@@ -50,12 +53,14 @@ class PrefixedOutput {
     bool broken = false;
     bool full() const { return pending.size() > kMostPending; }
   };
-  static void write_some(Sink& sink);
+  void write_some(Sink& sink);
   void read_some(Source& source);
   void take(Source& source, const char* text, std::size_t length);
   void end_line(Source& source);
   std::vector<Source> sources_;
   std::array<Sink, 2> sinks_{Sink{1, {}, false}, Sink{2, {}, false}};
+  bool lost_ = false;
+  std::array<FileDescriptor, 2> terminals_;  // of those sinks that are one
 };
 
 }  // namespace ist::cli

@@ -1,6 +1,7 @@
 #include "cli/run_processes.hpp"
 
 #include <dirent.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@
 
 namespace ist::cli {
 namespace {
+
+// Whoever reads standard error may have stopped reading: what does not go out by then is not said.
+constexpr int kSayMilliseconds = 1000;
 
 // The fourth word of /proc/PID/stat; the second is the program's name in parentheses and may hold anything.
 pid_t parent_of(pid_t process) {
@@ -60,8 +64,9 @@ std::vector<pid_t> descendants(pid_t root, const std::set<pid_t>& except) {
   return found;
 }
 
-void signal_descendants(int signal) {
-  for (const pid_t process : descendants(::getpid(), {})) ::kill(process, signal);
+void signal_descendants(int signal, Among which) {
+  for (const pid_t process : descendants(::getpid(), {}))
+    if (which == Among::all || ::getpgid(process) != ::getpgrp()) ::kill(process, signal);
 }
 
 bool end_descendants(const std::set<pid_t>& except, double seconds) {
@@ -91,6 +96,8 @@ int exit_status_of(int wait_status) {
 
 void say(const std::string& text) {
   const std::string line = "isthmus run: " + text + "\n";
+  pollfd entry{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&entry, 1, kSayMilliseconds) == 0) return;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

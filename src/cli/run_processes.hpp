@@ -20,7 +20,8 @@ namespace ist::cli {
 // a child of whoever adopted it.
 std::vector<pid_t> descendants(pid_t root, const std::set<pid_t>& except);
 
-void signal_descendants(int signal);
+enum class Among { all, other_groups };  // than this process's own
+void signal_descendants(int signal, Among which = Among::all);
 
 // Kills and reaps everything this process started or adopted, but not `except`. False if some would not go in time.
 bool end_descendants(const std::set<pid_t>& except, double seconds);

@@ -25,6 +25,7 @@ void set_variable(const char* name, long value) { ::setenv(name, std::to_string(
 bool hand_over_boot_socket(const RunOptions& options, const RankStart& start) {
   struct stat info {};
   const int inherited = ::fcntl(start.boot, F_DUPFD, kLowestBootDescriptor);  // without close-on-exec
+  if (inherited < 0 && errno == EINVAL) errno = EMFILE;                       // the limit of open files is below that number
   if (inherited < 0 || ::fstat(inherited, &info) != 0) return false;
   set_variable(kBootDescriptor, inherited);
   set_variable(kBootInode, static_cast<long>(info.st_ino));

@@ -133,8 +133,7 @@ int send_and_receive_laid(const LaidMessage& out, const LaidMessage& in, ist_sta
   const auto send = start_laid_send(out, {false, true});
   if (!send.ok()) return report(in_call(kSend, send.status()));
   const int sent = finish_blocking(kSend, *send, nullptr);
-  const int received = receives.finish(status);
-  return received != IST_OK ? received : sent;
+  return finish_receive_after(sent, receives, status);
 }
 
 }  // namespace

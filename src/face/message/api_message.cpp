@@ -88,8 +88,7 @@ int receive_and_send(const Halves& call, const SendArguments& out, const Receivi
   const auto send = start_send(out.data, out.dest, out.tag, out.comm, {false, true});
   if (!send.ok()) return report(in_call(call.send, send.status()));
   const int sent = finish_blocking(call.send, *send, nullptr);
-  const int received = receives.finish(status);
-  return received != IST_OK ? received : sent;
+  return finish_receive_after(sent, receives, status);
 }
 
 int send_and_receive(const Halves& call, const SendArguments& out, const Data& in, int source, int tag, ist_status* status) {
@@ -109,8 +108,7 @@ int send_and_receive(const Halves& call, const SendArguments& out, const Data& i
   }
   Half receives{call.receive, *receive};
   const int sent = sends.finish(nullptr);
-  const int received = receives.finish(status);
-  return received != IST_OK ? received : sent;
+  return finish_receive_after(sent, receives, status);
 }
 
 // Memory for the length of a call, of the kind and on the device of a piece, and as long.
@@ -166,8 +164,7 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
   }();
   if (!id.ok()) return report(in_call(kCall, id.status()));
   const int sent = finish_blocking(kCall, Started{&world, *id, done}, nullptr);
-  const int received = receives.finish(status);
-  return received != IST_OK ? received : sent;
+  return finish_receive_after(sent, receives, status);
 }
 
 }  // namespace

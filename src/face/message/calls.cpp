@@ -201,4 +201,11 @@ int finish_blocking(const char* call, const Started& started, ist_status* status
   return finish(call, wait_for_own(started.world->engine(), started.id), status);
 }
 
+int finish_receive_after(int sent, Half& receives, ist_status* status) {
+  const std::string why = sent == IST_OK ? std::string{} : ist_error_text();
+  const int received = receives.finish(status);
+  if (sent == IST_OK || received == IST_OK) return received != IST_OK ? received : sent;
+  return report(static_cast<ist_code>(received), why + "; " + ist_error_text());
+}
+
 }  // namespace ist

@@ -105,4 +105,8 @@ class Half {
   bool waited_ = false;
 };
 
+// Waits for the receive of a call whose send has ended with `sent`. Where both fail, the text tells of both: what is heard of a peer
+// says that the peer's own error tells why, and that may be the other half's there.
+int finish_receive_after(int sent, Half& receives, ist_status* status);
+
 }  // namespace ist

@@ -29,6 +29,9 @@ OpenclContexts::~OpenclContexts() {
 }
 
 Status OpenclContexts::list_devices() {
+  // The first call that asks for devices sets drivers up, and one at least (PoCL) does not bear two at once.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   cl_uint count = 0;
   const cl_int found = api_.clGetPlatformIDs(0, nullptr, &count);
   if (found != CL_SUCCESS || count == 0)
