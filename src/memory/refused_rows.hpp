@@ -28,6 +28,7 @@ class RefusedRows {
  private:
   struct Block {
     Piece memory;
+    std::uint64_t number;  // the driver's, for what was allocated: it ends with a context that its user destroys
     Ticket used;
   };
   void let_go_of_blocks();

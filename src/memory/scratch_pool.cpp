@@ -13,7 +13,13 @@ constexpr Bytes kMostFree = mebibytes(256);
 }  // namespace
 
 ScratchPool::~ScratchPool() {
-  for (const Piece& piece : free_) static_cast<void>(kinds_.find(piece.kind)->release(piece));
+  for (const Memory& memory : free_)
+    if (is_there(memory)) static_cast<void>(kinds_.find(memory.piece.kind)->release(memory.piece));
+}
+
+std::uint64_t ScratchPool::number_of(const Piece& piece) const {
+  const auto known = kinds_.find(piece.kind)->recognise(piece.address());
+  return known ? known->buffer_id : 0;
 }
 
 Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size) {
@@ -23,42 +29,44 @@ Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size)
     const std::lock_guard lock(mutex_);
     free_.reserve(free_.size() + out_ + 1);  // it comes back in a destructor, which must not fail
     ++out_;
-    const auto fits = [&](const Piece& piece) {
+    const auto fits = [&](const Memory& memory) {
+      const Piece& piece = memory.piece;
       return piece.kind == neighbour.kind && piece.device == neighbour.device && piece.size == rounded &&
              kind.together(piece, neighbour);
     };
-    const auto found = std::find_if(free_.rbegin(), free_.rend(), fits);
-    if (found != free_.rend()) {
-      const Piece piece = *found;
+    for (auto found = std::find_if(free_.rbegin(), free_.rend(), fits); found != free_.rend();
+         found = std::find_if(free_.rbegin(), free_.rend(), fits)) {
+      const Memory memory = *found;
       free_.erase(std::next(found).base());
-      free_bytes_ = free_bytes_ - piece.size;
-      return Block{this, piece};
+      free_bytes_ = free_bytes_ - memory.piece.size;
+      if (is_there(memory)) return Block{this, memory};
     }
   }
   auto made = kind.allocate_beside(neighbour, rounded);
-  if (made.ok()) return Block{this, *made};
+  if (made.ok()) return Block{this, Memory{*made, number_of(*made)}};
   const std::lock_guard lock(mutex_);
   --out_;
   return made.status();
 }
 
-void ScratchPool::release_later(const Piece& piece) {
+void ScratchPool::release_later(const Memory& memory) {
   {
     const std::lock_guard lock(mutex_);
     --out_;
   }
-  kinds_.find(piece.kind)->release_later(piece);
+  if (is_there(memory)) kinds_.find(memory.piece.kind)->release_later(memory.piece);
 }
 
-void ScratchPool::give_back(const Piece& piece) {
+void ScratchPool::give_back(const Memory& memory) {
   const std::lock_guard lock(mutex_);
   --out_;
-  free_.push_back(piece);
-  free_bytes_ += piece.size;
+  free_.push_back(memory);
+  free_bytes_ += memory.piece.size;
   while (free_bytes_ > kMostFree) {
-    free_bytes_ = free_bytes_ - free_.front().size;
-    kinds_.find(free_.front().kind)->release_later(free_.front());
+    const Memory oldest = free_.front();
+    free_bytes_ = free_bytes_ - oldest.piece.size;
     free_.erase(free_.begin());
+    if (is_there(oldest)) kinds_.find(oldest.piece.kind)->release_later(oldest.piece);
   }
 }
 

@@ -17,29 +17,34 @@ namespace ist {
 
 class ScratchPool {
  public:
+  // What was allocated, and the driver's number for it: it ends with a context that its user destroys, and other memory may lie there then.
+  struct Memory {
+    Piece piece;
+    std::uint64_t number = 0;
+  };
   class Block {
    public:
     Block() = default;
-    Block(Block&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)), piece_(other.piece_) {}
+    Block(Block&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)), memory_(other.memory_) {}
     Block& operator=(Block&& other) noexcept {
       std::swap(pool_, other.pool_);
-      std::swap(piece_, other.piece_);
+      std::swap(memory_, other.memory_);
       return *this;
     }
     ~Block() {
-      if (pool_ != nullptr) pool_->give_back(piece_);
+      if (pool_ != nullptr) pool_->give_back(memory_);
     }
-    const Piece& piece() const { return piece_; }
+    const Piece& piece() const { return memory_.piece; }
     // Something may still use it, of which nobody will hear: its memory goes when the device is quiet, and is not used again.
     void let_go_later() {
-      if (pool_ != nullptr) std::exchange(pool_, nullptr)->release_later(piece_);
+      if (pool_ != nullptr) std::exchange(pool_, nullptr)->release_later(memory_);
     }
 
    private:
     friend class ScratchPool;
-    Block(ScratchPool* pool, const Piece& piece) : pool_(pool), piece_(piece) {}
+    Block(ScratchPool* pool, const Memory& memory) : pool_(pool), memory_(memory) {}
     ScratchPool* pool_ = nullptr;
-    Piece piece_;
+    Memory memory_;
   };
 
   explicit ScratchPool(const Kinds& kinds) : kinds_(kinds) {}
@@ -51,13 +56,16 @@ class ScratchPool {
   Result<Block> take(const Piece& neighbour, Bytes size);
 
  private:
-  void give_back(const Piece& piece);
-  void release_later(const Piece& piece);
+  std::uint64_t number_of(const Piece& piece) const;
+  // Is it still what was allocated?
+  bool is_there(const Memory& memory) const { return number_of(memory.piece) == memory.number; }
+  void give_back(const Memory& memory);
+  void release_later(const Memory& memory);
 
   const Kinds& kinds_;
   std::mutex mutex_;
-  std::vector<Piece> free_;  // the one given back last is last
-  std::size_t out_ = 0;      // blocks that will come back
+  std::vector<Memory> free_;  // the one given back last is last
+  std::size_t out_ = 0;       // blocks that will come back
   Bytes free_bytes_;
 };
 

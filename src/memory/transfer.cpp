@@ -19,9 +19,15 @@ Result<bool> over(Ticket& ticket) {
   return ticket.kind()->finished(ticket);
 }
 
+// CUDA's null stream, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: handles of another stream in each context.
+constexpr std::uint64_t kLastDefaultQueue = 2;
+
 // One queue holds the work of both sides: its marker is enough.
-bool share_queue(const Piece& one, const Piece& other) {
-  return !one.ready && one.kind == other.kind && one.queue == other.queue && one.device == other.device;
+bool share_queue(const Kinds& kinds, const Piece& one, const Piece& other) {
+  if (one.ready || one.kind != other.kind || one.queue != other.queue || one.device != other.device) return false;
+  if (one.queue > kLastDefaultQueue) return true;
+  MemoryKind* const kind = one.kind == KindId::host ? nullptr : kinds.find(one.kind);
+  return kind == nullptr || kind->together(one, other);
 }
 
 }  // namespace
@@ -125,7 +131,7 @@ Status Transfer::start() {
 
 // A word that is changed behind the bytes is not put into a user's queue, and would have to wait for it.
 bool Transfer::goes_into_queue() const {
-  const bool one_queue = from_.ready || to_.ready || share_queue(from_, to_);
+  const bool one_queue = from_.ready || to_.ready || share_queue(*kinds_, from_, to_);
   return may_go_into_queue_ && one_queue && !word_ && from_.kind == to_.kind && from_.kind != KindId::host &&
          kinds_->copier(to_, from_) != nullptr;
 }
@@ -135,7 +141,7 @@ Status Transfer::ask_readiness() {
   auto from_ready = later ? kinds_->in_order(from_) : kinds_->ready(from_);
   if (!from_ready.ok()) return from_ready.status();
   from_ready_ = std::move(from_ready).value();
-  if (share_queue(from_, to_)) return {};
+  if (share_queue(*kinds_, from_, to_)) return {};
   auto to_ready = later ? kinds_->in_order(to_) : kinds_->ready(to_);
   if (!to_ready.ok()) return to_ready.status();
   to_ready_ = std::move(to_ready).value();

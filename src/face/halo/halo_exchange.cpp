@@ -103,9 +103,8 @@ Status Exchange::set_up(Plan& plan, const ist_halo_lists* lists) const {
   plan.pattern = std::move(*pattern);
   IST_TRY(find_bytes(plan));
   IST_TRY(check_elements(plan));
-  std::vector<Placed> placed;
-  IST_TRY(place(plan, placed));
-  return group(plan, placed);
+  IST_TRY(place(plan, plan.placed));
+  return group(plan);
 }
 
 // How far into each field the exchange reaches.
@@ -143,6 +142,8 @@ Status Exchange::place(const Plan& plan, std::vector<Placed>& placed) const {
     auto piece = world_.kinds().resolve(fields[f].buffer, Bytes{static_cast<std::uint64_t>(plan.bytes[f])});
     if (!piece.ok()) return {piece.status().code(), "field " + std::to_string(f) + ": " + piece.status().text()};
     piece->facts = 0;  // it outlives this call
+    // Of a field that has no bytes here nobody looks at the buffer, which may be null: its share's lie on the rank's own device.
+    if (piece->size == Bytes{} && piece->device < 0) piece->device = world_.own_device(*world_.kinds().find(piece->kind));
     Placed one{*piece, 0};
     if (piece->kind == KindId::cuda) {
       const auto known = world_.kinds().find(KindId::cuda)->recognise(piece->address());
@@ -156,7 +157,8 @@ Status Exchange::place(const Plan& plan, std::vector<Placed>& placed) const {
 }
 
 // Fields that can share buffers have the number of the first of them.
-Status Exchange::group(Plan& plan, const std::vector<Placed>& placed) const {
+Status Exchange::group(Plan& plan) const {
+  const auto& placed = plan.placed;
   plan.groups.clear();
   for (std::size_t f = 0; f < placed.size(); ++f) {
     const Piece& memory = placed[f].memory;
@@ -179,16 +181,15 @@ Status Exchange::group(Plan& plan, const std::vector<Placed>& placed) const {
   return {};
 }
 
+// Nothing fails at one rank alone before ways are made, which may be a collective call.
 Status Exchange::make_shares(Plan& plan) {
-  std::vector<Placed> placed;
-  IST_TRY(place(plan, placed));
   const auto order = order_in_messages(shapes_of(plan.fields));
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
     if (plan.groups[f] != static_cast<int>(f)) continue;
     Share share;
     for (const std::size_t field : order)
       if (plan.groups[field] == plan.groups[f]) share.fields.push_back(field);
-    share.beside = placed[f].memory;
+    share.beside = plan.placed[f].memory;
     share.packing = options_.packing;
     plan.shares.push_back(std::move(share));
   }

@@ -84,7 +84,8 @@ class Exchange {
   // What is exchanged. Other shapes are a plan of their own, which takes this one's place when all of it is there.
   struct Plan {
     std::vector<Field> fields;
-    std::vector<int> groups;  // of each field: which share it is in
+    std::vector<Placed> placed;  // the fields when it was made
+    std::vector<int> groups;     // of each field: which share it is in
     Pattern pattern;
     std::vector<std::int64_t> bytes;  // of each field, from its beginning on
     std::vector<Share> shares;
@@ -108,7 +109,7 @@ class Exchange {
   Status find_bytes(Plan& plan) const;
   static Status check_elements(const Plan& plan);
   Status place(const Plan& plan, std::vector<Placed>& placed) const;
-  Status group(Plan& plan, const std::vector<Placed>& placed) const;
+  Status group(Plan& plan) const;
   Status make_shares(Plan& plan);
   static Status close(Plan& plan);
   // Makes the fields' buffers the ones that are packed.

@@ -20,7 +20,9 @@ class Messages : public Way {
       ins = std::max(ins, lane.in_at + lane.in_bytes);
     }
     IST_TRY(take(out_, wanted.beside, outs));
+    out_number_ = number_of(world_, out_);
     IST_TRY(take(ins_.front(), wanted.beside, ins));
+    in_number_ = number_of(world_, ins_.front());
     for (const Lane& lane : lanes_) {
       if (lane.rank == wanted.rank) continue;
       if (lane.in_bytes > 0) IST_TRY(add(ins_.front(), lane.in_at, lane.in_bytes, lane.rank, wanted, ist_recv_init));
@@ -62,10 +64,8 @@ class Messages : public Way {
   Status close() override {
     for (ist_request& request : requests_) ist_request_free(&request);
     requests_.clear();
-    for (Piece* const piece : {&out_, &ins_.front()}) {
-      if (piece->object != 0) world_.kinds().find(piece->kind)->release_later(*piece);
-      *piece = {};
-    }
+    let_go(world_, out_, out_number_);
+    let_go(world_, ins_.front(), in_number_);
     return {};
   }
 
@@ -137,6 +137,7 @@ class Messages : public Way {
   const std::vector<Lane>& lanes_;
   Piece out_;
   std::vector<Piece> ins_{Piece{}};
+  std::uint64_t out_number_ = 0, in_number_ = 0;
   std::vector<ist_request> requests_;
   std::vector<Expected> expected_;
   bool over_ = true;   // what was started last
@@ -154,9 +155,20 @@ ist_buffer buffer_of(const Piece& piece) {
 
 Result<Piece> allocate(World& world, const Piece& beside, std::int64_t bytes) {
   const Bytes size{static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1))};
-  auto made = world.kinds().find(beside.kind)->allocate_beside(beside, size);
+  MemoryKind& kind = *world.kinds().find(beside.kind);
+  auto made = beside.size == Bytes{} ? kind.allocate(std::max(beside.device, 0), size) : kind.allocate_beside(beside, size);
   if (made.ok()) made->ready = true;
   return made;
+}
+
+std::uint64_t number_of(World& world, const Piece& piece) {
+  const auto known = world.kinds().find(piece.kind)->recognise(piece.address());
+  return known ? known->buffer_id : 0;
+}
+
+void let_go(World& world, Piece& piece, std::uint64_t number) {
+  if (piece.object != 0 && number_of(world, piece) == number) world.kinds().find(piece.kind)->release_later(piece);
+  piece = {};
 }
 
 Result<std::unique_ptr<Way>> by_messages(const WayWanted& wanted) {

@@ -46,7 +46,7 @@ class OneSided : public Way {
     }
     auto out = allocate(world_, wanted.beside, outs);
     if (out.ok())
-      out_ = *out;
+      out_ = *out, out_number_ = number_of(world_, out_);
     else
       sizes[2] = 1;
     int ranks = 1;
@@ -147,8 +147,7 @@ class OneSided : public Way {
       *heap = IST_HEAP_NULL;
     }
     neighbours_.clear();
-    if (out_.object != 0) world_.kinds().find(out_.kind)->release_later(out_);
-    out_ = {};
+    let_go(world_, out_, out_number_);
     return outcome;
   }
 
@@ -271,6 +270,7 @@ class OneSided : public Way {
   std::uint64_t step_ = 0;
   bool told_ = false;  // of the exchange that is under way
   Piece out_;
+  std::uint64_t out_number_ = 0;
   std::vector<Piece> ins_;
 };
 

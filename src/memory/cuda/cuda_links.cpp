@@ -137,9 +137,9 @@ Result<std::shared_ptr<CudaLinks::Bench>> CudaLinks::bench(CudaContext& context)
 
 // ---- with the lender ----
 
-bool CudaLinks::off(const CudaContext& context, const Uuid& other) {
+bool CudaLinks::off(int device, const Uuid& other) const {
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find({context.device, other});
+  const auto known = known_.find({device, other});
   return known != known_.end() && !known->second.ok();
 }
 

@@ -36,7 +36,8 @@ class CudaLinks {
   // The same within this process.
   Status believe_within(CudaContext& context, const Uuid& other);
   // Is it known to be off?
-  bool off(const CudaContext& context, const Uuid& other);
+  bool off(const CudaContext& context, const Uuid& other) const { return off(context.device, other); }
+  bool off(int device, const Uuid& other) const;
   // "the link between cuda device 0 and the GPU whose UUID begins with ..., of rank 1"
   static std::string words_for(const CudaContext& context, const Uuid& other, Rank lender);
   // The lender's side; none: not about this.
@@ -55,7 +56,7 @@ class CudaLinks {
 
   const CudaApi& api_;
   CudaContexts& contexts_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Pair, Status> known_;
   std::vector<std::unique_ptr<Bench>> spare_;
   struct Opened {

@@ -1,9 +1,24 @@
 #include "memory/cuda/cuda_memory.hpp"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/ranges.hpp"
+
 namespace ist {
+namespace {
+
+// The kernel copies it, so that a bad address is an error and no signal.
+bool can_be_read(const void* address) {
+  char byte = 0;
+  iovec to{&byte, 1};
+  iovec from{const_cast<void*>(address), 1};
+  return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 1;
+}
+
+}  // namespace
 
 CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices,
                    const KindOptions& options)
@@ -44,6 +59,8 @@ bool CudaKind::copies(KindId to, KindId from) const {
 std::optional<Recognised> CudaKind::recognise(const void* address) {
   if (address == nullptr) return std::nullopt;
   const PointerFacts facts = ask_driver(api_, reinterpret_cast<std::uint64_t>(address));
+  // Where the driver does not answer, as after a fault of a kernel, what the processor cannot read is not the host's: check() asks again, and says why.
+  if (facts.result != CUDA_SUCCESS && !can_be_read(address)) return Recognised{KindId::cuda, -1, MemoryClass::unknown, 0};
   if (!facts.known) return std::nullopt;
   Recognised found;
   found.kind = facts.on_host ? KindId::host : KindId::cuda;

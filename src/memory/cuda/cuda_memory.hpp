@@ -69,10 +69,11 @@ class CudaKind : public MemoryKind,
   const std::vector<DeviceInfo>& devices() const override { return devices_; }
   bool copies(KindId to, KindId from) const override;
   void share(int device) override { turns_.share(device); }
-  // Not what goes through the host in less time, since processes take turns within the device.
+  // Not what goes through the host in less time, since processes take turns within the device; nor over a link that is off.
   bool reaches(const Piece& to, const Piece& from) const override {
-    const bool within = to.kind == KindId::cuda && from.kind == KindId::cuda && to.device == from.device;
-    return copies(to.kind, from.kind) && !(within && to.size < CudaTurns::kByHost && turns_.takes(to.device));
+    if (to.kind != KindId::cuda || from.kind != KindId::cuda) return copies(to.kind, from.kind);
+    if (to.device == from.device) return !(to.size < CudaTurns::kByHost && turns_.takes(to.device));
+    return !links_.off(from.device, contexts_.uuid(to.device)) && !links_.off(to.device, contexts_.uuid(from.device));
   }
   std::optional<Recognised> recognise(const void* address) override;
   Status check(Piece& piece) override;

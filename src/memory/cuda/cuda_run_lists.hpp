@@ -22,6 +22,8 @@ class CudaRunLists {
     std::function<Result<Piece>(CudaContext& context, Bytes size)> allocate;
     std::function<Status(const Piece& to, const std::byte* from)> bring;
     std::function<void(const Piece& piece)> release;
+    // The driver's, for the allocation that is at the piece's address now.
+    std::function<std::uint64_t(const Piece& piece)> number;
   };
   struct List {
     std::uint64_t places = 0;   // device address: short_offsets(); or
@@ -42,6 +44,7 @@ class CudaRunLists {
     std::weak_ptr<const Form> form;
     CudaContext* context;
     Piece memory;
+    std::uint64_t number;  // of its allocation, which goes with a context that its user destroys
     List list;
   };
 
