@@ -16,11 +16,6 @@ void wait_for(Ticket& ticket) {
   }
 }
 
-std::uint64_t number_of(MemoryKind& kind, const Piece& piece) {
-  const auto known = kind.recognise(piece.address());
-  return known ? known->buffer_id : 0;
-}
-
 Result<Ticket> through(MemoryKind& kind, const PackWork& work, const Piece& block, const Ticket& after) {
   Packing& packing = *kind.packing();
   PackWork inside = work.in(block);
@@ -46,14 +41,14 @@ void RefusedRows::let_go_of_blocks() {
     MemoryKind* const kind = block.used.kind();
     const auto over = kind->finished(block.used);
     if (over.ok() && !*over) return false;
-    if (number_of(*kind, block.memory) == block.number) kind->release_later(block.memory);
+    if (kind->allocation_at(block.memory) == block.number) kind->release_later(block.memory);
     return true;
   });
 }
 
 void RefusedRows::clear() {
   for (const Block& block : blocks_)
-    if (MemoryKind& kind = *block.used.kind(); number_of(kind, block.memory) == block.number)
+    if (MemoryKind& kind = *block.used.kind(); kind.allocation_at(block.memory) == block.number)
       kind.release_later(block.memory);
   blocks_.clear();
 }
@@ -66,7 +61,7 @@ void RefusedRows::keep(MemoryKind& kind, const Piece& memory, const PackWork& wo
     return kind.release_later(memory);
   }
   const std::lock_guard lock(mutex_);
-  blocks_.push_back({memory, number_of(kind, memory), std::move(*used)});
+  blocks_.push_back({memory, kind.allocation_at(memory), std::move(*used)});
 }
 
 Result<Ticket> RefusedRows::by_block(MemoryKind& kind, const PackWork& work, const Ticket& after) {

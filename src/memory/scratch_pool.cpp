@@ -17,9 +17,8 @@ ScratchPool::~ScratchPool() {
     if (is_there(memory)) static_cast<void>(kinds_.find(memory.piece.kind)->release(memory.piece));
 }
 
-std::uint64_t ScratchPool::number_of(const Piece& piece) const {
-  const auto known = kinds_.find(piece.kind)->recognise(piece.address());
-  return known ? known->buffer_id : 0;
+bool ScratchPool::is_there(const Memory& memory) const {
+  return kinds_.find(memory.piece.kind)->allocation_at(memory.piece) == memory.number;
 }
 
 Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size) {
@@ -43,7 +42,7 @@ Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size)
     }
   }
   auto made = kind.allocate_beside(neighbour, rounded);
-  if (made.ok()) return Block{this, Memory{*made, number_of(*made)}};
+  if (made.ok()) return Block{this, Memory{*made, kind.allocation_at(*made)}};
   const std::lock_guard lock(mutex_);
   --out_;
   return made.status();

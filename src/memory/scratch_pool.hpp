@@ -56,9 +56,8 @@ class ScratchPool {
   Result<Block> take(const Piece& neighbour, Bytes size);
 
  private:
-  std::uint64_t number_of(const Piece& piece) const;
   // Is it still what was allocated?
-  bool is_there(const Memory& memory) const { return number_of(memory.piece) == memory.number; }
+  bool is_there(const Memory& memory) const;
   void give_back(const Memory& memory);
   void release_later(const Memory& memory);
 

@@ -192,6 +192,19 @@ TEST(Environment, a_port_in_use_is_named) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+TEST(Environment, a_world_of_one_needs_no_port) {
+  const auto ends = run_with_environment(1, [](int) {
+    auto taken = listen_at("127.0.0.1", std::atoi(std::getenv("MASTER_PORT")));
+    ASSERT_TRUE(taken.ok());
+    const double start = now();
+    auto boot = join_job(Settings{});
+    ASSERT_TRUE(boot.ok()) << boot.status().text();
+    EXPECT_LT(now() - start, 2.0);
+    exchange_and_compare(**boot, 1, 10);
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
 // As torchrun does: its agent, a process of its own, listens at MASTER_PORT for as long as the job runs.
 TEST(Environment, ranks_meet_beside_the_store_of_an_agent_that_has_the_port) {
   const auto ends = run_with_environment(3, [](int rank) {

@@ -48,6 +48,12 @@ TEST(Info, JsonHasTheSameFactsUnderNamesThatScriptsCanUse) {
       for (const char* name : {"ordinal", "name", "memory", "uuid", "detail"}) EXPECT_TRUE(device.contains(name)) << name;
 }
 
+TEST(Info, OutputThatCannotBeWrittenIsAnError) {
+  const Ran ran = run_program("info --json", "sh -c '\"$@\" 2>&1 >/dev/full' sh");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_EQ(ran.output, "isthmus: standard output cannot be written: No space left on device\n");
+}
+
 TEST(Info, EveryKindIsEitherThereOrOffWithAReasonOnOneLine) {
   const auto facts = nlohmann::json::parse(run_program("info --json").output);
   for (const std::string name : {"host", "cuda", "opencl"}) {

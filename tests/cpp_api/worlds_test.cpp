@@ -74,6 +74,21 @@ TEST(Worlds, of_the_programs_own_exchange_carry_messages_beside_the_launchers) {
   EXPECT_EQ(rank[0], before(whole.comm()));
 }
 
+TEST(Worlds, are_made_and_ended_by_several_threads_at_once) {
+  std::atomic<int> made = 0;
+  const auto make = [&made] {
+    for (int round = 0; round < 5; ++round) {
+      int calls = 0;
+      const World world = World::create_with(alone(&calls));
+      made += world.size();
+    }
+  };
+  std::array<std::thread, 3> threads;
+  for (std::thread& each : threads) each = std::thread(make);
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(made, 15);
+}
+
 TEST(Worlds, that_cannot_be_made_are_errors_with_the_exchanges_own_words) {
   int calls = 0;
   ist_boot_functions functions = alone(&calls);

@@ -81,6 +81,17 @@ TEST(Signals, one_sent_to_the_whole_group_as_a_terminal_does_reaches_the_ranks) 
   EXPECT_EQ(times_in(command.output(), "got INT"), 2);
 }
 
+TEST(Signals, one_sent_to_the_whole_group_reaches_each_rank_once) {
+  const std::string script =
+      "count=0; trap 'count=$((count+1))' USR1; echo waiting; for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done; "
+      "echo signalled $count times";
+  Command command{run_words({"-n", "2", "bash", "-c", script})};
+  ASSERT_TRUE(command.wait_for_output("waiting\n", 2)) << command.errors();
+  ::kill(-command.process(), SIGUSR1);
+  EXPECT_EQ(command.wait(), 0) << command.errors();
+  EXPECT_EQ(times_in(command.output(), "signalled 1 times\n"), 2) << command.output();
+}
+
 TEST(Signals, ranks_that_do_not_handle_one_end_by_it_and_so_the_command) {
   Command command{run_words({"-n", "2", PROGRAM, "stay"})};
   ASSERT_TRUE(command.wait_for_output("staying\n", 2));

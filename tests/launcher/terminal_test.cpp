@@ -87,6 +87,14 @@ TEST(OnATerminal, the_interrupt_key_is_not_passed_on_a_second_time) {
   EXPECT_EQ(terminal.wait(), 0);
 }
 
+TEST(OnATerminal, the_interrupt_key_reaches_a_rank_in_a_group_of_its_own) {
+  Terminal terminal{run_words({"-n", "2", "sh", "-c", "echo waiting; exec timeout 20 sleep 20"})};
+  ASSERT_TRUE(terminal.wait_for("waiting", 2)) << terminal.screen();
+  ::usleep(300000);  // in which timeout makes its group
+  terminal.type("\x03");
+  EXPECT_EQ(terminal.wait(), 128 + SIGINT) << terminal.screen();
+}
+
 TEST(OnATerminal, a_shell_can_stop_the_job_and_bring_it_back) {
   Terminal shell{{"env", "PS1=prompt>", "bash", "--norc", "-i"}};
   shell.type(std::string{LAUNCHER} + " run -n 2 bash -c 'echo begun; read x; echo read $x by $ISTHMUS_RANK'\n");

@@ -140,6 +140,44 @@ TEST(HaloLists, of_all_lengths_and_numbers_of_fields_are_exchanged_in_every_kind
   }
 }
 
+// The last rank has no elements, and so no memory; each of the others sends one to all of them.
+TEST(HaloLists, of_a_rank_that_has_none_need_no_buffer) {
+  const bool none = rank() == size() - 1;
+  const auto others = at(size() - 1);
+  std::vector<int> ranks(others);
+  std::vector<std::int64_t> places(others + 1), counts(others + 1, 1);
+  std::vector<const std::int64_t*> sends(others + 1, places.data()), receives(others + 1);
+  for (std::size_t r = 0; r < others; ++r) {
+    ranks[r] = static_cast<int>(r);
+    places[r + 1] = static_cast<std::int64_t>(r + 1);
+    receives[r] = &places[r + 1];
+  }
+  const ist_halo_lists lists{none ? 0 : size() - 1, ranks.data(),  counts.data(),
+                             sends.data(),          counts.data(), receives.data()};
+  for (const ist_kind kind : all_kinds())
+    for (const ist_halo_way way : {IST_HALO_MESSAGES, IST_HALO_ONE_SIDED}) {
+      if (kind == IST_KIND_OPENCL && way == IST_HALO_ONE_SIDED) continue;
+      GuardedBuffer elements(kind, 8 * at(size()));
+      ist_halo_field field{elements.get(), 8, nullptr, nullptr};
+      if (none) field.buffer.object = 0, field.buffer.offset = 0;
+      const ist_halo_options options{sizeof options, 0, IST_HALO_AUTO, way, 0};
+      ist_halo halo = IST_HALO_NULL;
+      IST_OK_OR_FAIL(ist_halo_create_lists(comm(), &lists, 1, &field, &options, &halo));
+      std::vector<unsigned char> expected;
+      if (!none) {
+        expected = random_bytes(8, at(rank()));
+        elements.fill(expected);
+        for (const int other : ranks) {
+          const auto theirs = random_bytes(8, at(other));
+          expected.insert(expected.end(), theirs.begin(), theirs.end());
+        }
+      }
+      step(halo, false);
+      elements.expect(expected, "kind " + std::to_string(kind) + ", way " + std::to_string(way));
+      IST_OK_OR_FAIL(ist_halo_free(&halo));
+    }
+}
+
 TEST(HaloLists, that_cannot_be_are_refused_at_all_ranks) {
   std::vector<double> field(10);
   const ist_halo_field given{ist_host(field.data()), 8, nullptr, nullptr};

@@ -277,6 +277,35 @@ TEST(SharingFailures, OfALinkThatTheDriverRefusesNothingIsTriedAgain) {
   EXPECT_EQ(1U, times(said, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED")) << said;
 }
 
+// A message finds that out, and copies from one of a rank's devices to the other do not go there either.
+TEST(SharingFailures, OfALinkThatSpoilsConcernsCopiesWithinOneRank) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_LINKS", "0-1:spoiled"}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    const Shared memory(Class::allocated, here.rank), other(Class::allocated, here.rank);
+    for (int n = 0; n < 3; ++n) {
+      check.ok(ist_prepare(memory.get(), count(kBytes), IST_BYTE, 1 - here.rank, here.comm), "prepare");
+      check.ok(ist_sendrecv(other.get(), count(kBytes), IST_BYTE, 1 - here.rank, 7, memory.get(), count(kBytes), IST_BYTE,
+                            1 - here.rank, 7, here.comm, IST_STATUS_IGNORE),
+               "exchange");
+    }
+    for (const int to : {0, 1}) {
+      Buffer source(here, kBytes, IST_KIND_CUDA, 1 - to), copied(here, kBytes, IST_KIND_CUDA, to),
+          sent(here, kBytes, IST_KIND_CUDA, to);
+      const Data data = random_bytes(kBytes, static_cast<std::uint64_t>(to));
+      source.fill(data);
+      check.ok(ist_memory_copy(here.world, copied.get(), source.get(), kBytes), "copy");
+      check.that(copied.holds(data), "the bytes of a copy");
+      check.ok(ist_sendrecv(source.get(), count(kBytes), IST_BYTE, here.rank, 8, sent.get(), count(kBytes), IST_BYTE,
+                            here.rank, 8, here.comm, IST_STATUS_IGNORE),
+               "a message to itself");
+      check.that(sent.holds(data), "its bytes");
+    }
+    return check.wrong();
+  }));
+}
+
 // Both ranks on device 0, and the link between two others is of no interest; one within a device is.
 TEST(SharingFailures, OfOtherLinksDoNotConcernARank) {
   NEEDS_FAKE_DRIVER();

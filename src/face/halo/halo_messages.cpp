@@ -20,9 +20,9 @@ class Messages : public Way {
       ins = std::max(ins, lane.in_at + lane.in_bytes);
     }
     IST_TRY(take(out_, wanted.beside, outs));
-    out_number_ = number_of(world_, out_);
+    out_number_ = allocation_at(world_, out_);
     IST_TRY(take(ins_.front(), wanted.beside, ins));
-    in_number_ = number_of(world_, ins_.front());
+    in_number_ = allocation_at(world_, ins_.front());
     for (const Lane& lane : lanes_) {
       if (lane.rank == wanted.rank) continue;
       if (lane.in_bytes > 0) IST_TRY(add(ins_.front(), lane.in_at, lane.in_bytes, lane.rank, wanted, ist_recv_init));
@@ -161,13 +161,12 @@ Result<Piece> allocate(World& world, const Piece& beside, std::int64_t bytes) {
   return made;
 }
 
-std::uint64_t number_of(World& world, const Piece& piece) {
-  const auto known = world.kinds().find(piece.kind)->recognise(piece.address());
-  return known ? known->buffer_id : 0;
+std::uint64_t allocation_at(World& world, const Piece& piece) {
+  return world.kinds().find(piece.kind)->allocation_at(piece);
 }
 
 void let_go(World& world, Piece& piece, std::uint64_t number) {
-  if (piece.object != 0 && number_of(world, piece) == number) world.kinds().find(piece.kind)->release_later(piece);
+  if (piece.object != 0 && allocation_at(world, piece) == number) world.kinds().find(piece.kind)->release_later(piece);
   piece = {};
 }
 

@@ -46,7 +46,7 @@ class OneSided : public Way {
     }
     auto out = allocate(world_, wanted.beside, outs);
     if (out.ok())
-      out_ = *out, out_number_ = number_of(world_, out_);
+      out_ = *out, out_number_ = allocation_at(world_, out_);
     else
       sizes[2] = 1;
     int ranks = 1;

@@ -51,9 +51,8 @@ Result<std::unique_ptr<Way>> one_sided(const WayWanted& wanted);
 ist_buffer buffer_of(const Piece& piece);
 // So many bytes, at least one, that copies and kernels can use together with `beside`.
 Result<Piece> allocate(World& world, const Piece& beside, std::int64_t bytes);
-// The driver's number for what lies there now. Memory ends with a context that its user destroys, and other memory may lie there then, which
-// let_go() leaves alone.
-std::uint64_t number_of(World& world, const Piece& piece);
+// MemoryKind::allocation_at(), which let_go() asks again: what is no longer that allocation it leaves alone.
+std::uint64_t allocation_at(World& world, const Piece& piece);
 void let_go(World& world, Piece& piece, std::uint64_t number);
 
 }  // namespace ist::halo

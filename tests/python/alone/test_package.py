@@ -3,6 +3,8 @@ import ast
 import inspect
 import pathlib
 import re
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -19,6 +21,17 @@ def test_nothing_else_is_imported():
     added = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.split()
     roots = {name.split(".")[0] for name in added}
     assert roots - {"isthmus"} <= set(sys.stdlib_module_names)
+
+
+def test_the_command_starts_the_program_with_pipes_that_end_it(tmp_path):
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "isthmus"
+    program.write_text("#!/bin/sh\nexec grep SigIgn /proc/self/status\n")
+    program.chmod(0o755)
+    shutil.copy(SOURCES / "python" / "isthmus" / "_command.py", tmp_path)
+    done = subprocess.run([sys.executable, "-c", "import _command; _command.main()"], capture_output=True, text=True, check=True,
+                          timeout=60, cwd=tmp_path)
+    assert not int(done.stdout.split()[1], 16) & 1 << signal.SIGPIPE - 1
 
 
 def test_a_world_of_one_without_numpy():
