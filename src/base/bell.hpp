@@ -1,6 +1,6 @@
 // A thread that waits for what other threads of its process do, and is told.
 //
-// Who calls this : memory/opencl (rings), request/wait.cpp (waits).
+// Who calls this : request/waiters.cpp, for drivers that tell of ends (rings); request/wait.cpp (waits).
 // Threads        : any.
 // Ownership      : a value; outlives its ringers and waiters.
 // Errors         : none.

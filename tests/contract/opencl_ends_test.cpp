@@ -81,7 +81,7 @@ TEST_F(OpenclEnds, until_it_has_told_the_driver_is_asked_now_and_then) {
   Ticket work = closed();
   EXPECT_FALSE(must(kind_->finished(work)));
   const int before = asked;
-  for (int look = 0; look < 640; ++look) EXPECT_FALSE(must(kind_->finished(work)));
+  for (int look = 0; look < 80; ++look) EXPECT_FALSE(must(kind_->finished(work)));
   EXPECT_EQ(asked - before, 10);
   open();
   wait(work);
@@ -96,7 +96,7 @@ TEST_F(OpenclEnds, an_end_of_which_no_driver_tells_is_found) {
   must(opencl_status(api_.clFinish(queue_of(piece_)), "clFinish"));
   const std::uint32_t count = bell_.count();
   int looks = 0;
-  for (; !must(kind_->finished(work)); ++looks) ASSERT_LT(looks, 64);
+  for (; !must(kind_->finished(work)); ++looks) ASSERT_LT(looks, 8);
   EXPECT_EQ(bell_.count(), count);
 }
 

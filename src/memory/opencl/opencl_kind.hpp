@@ -76,7 +76,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
  private:
   // Of a command whose end it tells a driver is asked when it has told of one, and every so many looks: PoCL 3.1 tells of none that was
   // terminated.
-  static constexpr std::uint32_t kAskEvery = 64;
+  static constexpr std::uint32_t kAskEvery = 8;
   // One promise: the event of a command, and the buffers it reads and writes.
   struct Promise {
     cl_event event = nullptr;  // null: the place is free
