@@ -160,12 +160,6 @@ class MemoryKind {
   virtual void share(int) {}
   // Whose address this is, if this kind's. Kinds without addresses always answer no.
   virtual std::optional<Recognised> recognise(const void* address) = 0;
-  // The driver's number for what is allocated at the piece's address now; 0: it has none. Memory ends with a context that its user destroys, and
-  // other memory may lie there then.
-  std::uint64_t allocation_at(const Piece& piece) {
-    const auto known = recognise(piece.address());
-    return known ? known->buffer_id : 0;
-  }
   // Checks that the object is of this kind, fills in device, and refuses what it cannot use (released cl_mem,
   // offset past the end, stream of another context) with a clear error. Cheap; called once per operation.
   virtual Status check(Piece& piece) = 0;
@@ -194,7 +188,7 @@ class MemoryKind {
   virtual void use_helpers(int) {}
 
   // Where a device is the host's own processor, its threads may need that of who waits for them: `over` is called, by any thread, each
-  // time that a ticket of such a device is over, but not where its work failed; empty: no longer, and nobody is inside once this is back.
+  // time that a ticket is over, but not where its work failed; empty: no longer, and nobody is inside once this is back.
   // False: there is no such device.
   virtual bool tell_ends(std::function<void()>) { return false; }
 

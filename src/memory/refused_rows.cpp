@@ -38,18 +38,15 @@ const char* RefusedRows::why() {
 void RefusedRows::let_go_of_blocks() {
   const std::lock_guard lock(mutex_);
   std::erase_if(blocks_, [](Block& block) {
-    MemoryKind* const kind = block.used.kind();
-    const auto over = kind->finished(block.used);
+    const auto over = block.used.kind()->finished(block.used);
     if (over.ok() && !*over) return false;
-    if (kind->allocation_at(block.memory) == block.number) kind->release_later(block.memory);
+    block.memory.release_later();
     return true;
   });
 }
 
 void RefusedRows::clear() {
-  for (const Block& block : blocks_)
-    if (MemoryKind& kind = *block.used.kind(); kind.allocation_at(block.memory) == block.number)
-      kind.release_later(block.memory);
+  for (const Block& block : blocks_) block.memory.release_later();
   blocks_.clear();
 }
 
@@ -61,7 +58,7 @@ void RefusedRows::keep(MemoryKind& kind, const Piece& memory, const PackWork& wo
     return kind.release_later(memory);
   }
   const std::lock_guard lock(mutex_);
-  blocks_.push_back({memory, kind.allocation_at(memory), std::move(*used)});
+  blocks_.push_back({Allocated{kind, memory}, std::move(*used)});
 }
 
 Result<Ticket> RefusedRows::by_block(MemoryKind& kind, const PackWork& work, const Ticket& after) {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "memory/allocated.hpp"
 #include "memory/packing.hpp"
 
 namespace ist {
@@ -27,8 +28,7 @@ class RefusedRows {
 
  private:
   struct Block {
-    Piece memory;
-    std::uint64_t number;  // the driver's, for what was allocated: it ends with a context that its user destroys
+    Allocated memory;
     Ticket used;
   };
   void let_go_of_blocks();

@@ -13,12 +13,7 @@ constexpr Bytes kMostFree = mebibytes(256);
 }  // namespace
 
 ScratchPool::~ScratchPool() {
-  for (const Memory& memory : free_)
-    if (is_there(memory)) static_cast<void>(kinds_.find(memory.piece.kind)->release(memory.piece));
-}
-
-bool ScratchPool::is_there(const Memory& memory) const {
-  return kinds_.find(memory.piece.kind)->allocation_at(memory.piece) == memory.number;
+  for (const Allocated& memory : free_) memory.release();
 }
 
 Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size) {
@@ -28,44 +23,44 @@ Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size)
     const std::lock_guard lock(mutex_);
     free_.reserve(free_.size() + out_ + 1);  // it comes back in a destructor, which must not fail
     ++out_;
-    const auto fits = [&](const Memory& memory) {
-      const Piece& piece = memory.piece;
+    const auto fits = [&](const Allocated& memory) {
+      const Piece& piece = memory.piece();
       return piece.kind == neighbour.kind && piece.device == neighbour.device && piece.size == rounded &&
              kind.together(piece, neighbour);
     };
     for (auto found = std::find_if(free_.rbegin(), free_.rend(), fits); found != free_.rend();
          found = std::find_if(free_.rbegin(), free_.rend(), fits)) {
-      const Memory memory = *found;
+      const Allocated memory = *found;
       free_.erase(std::next(found).base());
-      free_bytes_ = free_bytes_ - memory.piece.size;
-      if (is_there(memory)) return Block{this, memory};
+      free_bytes_ = free_bytes_ - memory.piece().size;
+      if (memory.is_there()) return Block{this, memory};
     }
   }
   auto made = kind.allocate_beside(neighbour, rounded);
-  if (made.ok()) return Block{this, Memory{*made, kind.allocation_at(*made)}};
+  if (made.ok()) return Block{this, Allocated{kind, *made}};
   const std::lock_guard lock(mutex_);
   --out_;
   return made.status();
 }
 
-void ScratchPool::release_later(const Memory& memory) {
+void ScratchPool::release_later(const Allocated& memory) {
   {
     const std::lock_guard lock(mutex_);
     --out_;
   }
-  if (is_there(memory)) kinds_.find(memory.piece.kind)->release_later(memory.piece);
+  memory.release_later();
 }
 
-void ScratchPool::give_back(const Memory& memory) {
+void ScratchPool::give_back(const Allocated& memory) {
   const std::lock_guard lock(mutex_);
   --out_;
   free_.push_back(memory);
-  free_bytes_ += memory.piece.size;
+  free_bytes_ += memory.piece().size;
   while (free_bytes_ > kMostFree) {
-    const Memory oldest = free_.front();
-    free_bytes_ = free_bytes_ - oldest.piece.size;
+    const Allocated oldest = free_.front();
+    free_bytes_ = free_bytes_ - oldest.piece().size;
     free_.erase(free_.begin());
-    if (is_there(oldest)) kinds_.find(oldest.piece.kind)->release_later(oldest.piece);
+    oldest.release_later();
   }
 }
 

@@ -11,17 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "memory/allocated.hpp"
 #include "memory/kinds.hpp"
 
 namespace ist {
 
 class ScratchPool {
  public:
-  // What was allocated, and the driver's number for it: it ends with a context that its user destroys, and other memory may lie there then.
-  struct Memory {
-    Piece piece;
-    std::uint64_t number = 0;
-  };
   class Block {
    public:
     Block() = default;
@@ -34,7 +30,7 @@ class ScratchPool {
     ~Block() {
       if (pool_ != nullptr) pool_->give_back(memory_);
     }
-    const Piece& piece() const { return memory_.piece; }
+    const Piece& piece() const { return memory_.piece(); }
     // Something may still use it, of which nobody will hear: its memory goes when the device is quiet, and is not used again.
     void let_go_later() {
       if (pool_ != nullptr) std::exchange(pool_, nullptr)->release_later(memory_);
@@ -42,9 +38,9 @@ class ScratchPool {
 
    private:
     friend class ScratchPool;
-    Block(ScratchPool* pool, const Memory& memory) : pool_(pool), memory_(memory) {}
+    Block(ScratchPool* pool, const Allocated& memory) : pool_(pool), memory_(memory) {}
     ScratchPool* pool_ = nullptr;
-    Memory memory_;
+    Allocated memory_;
   };
 
   explicit ScratchPool(const Kinds& kinds) : kinds_(kinds) {}
@@ -56,15 +52,13 @@ class ScratchPool {
   Result<Block> take(const Piece& neighbour, Bytes size);
 
  private:
-  // Is it still what was allocated?
-  bool is_there(const Memory& memory) const;
-  void give_back(const Memory& memory);
-  void release_later(const Memory& memory);
+  void give_back(const Allocated& memory);
+  void release_later(const Allocated& memory);
 
   const Kinds& kinds_;
   std::mutex mutex_;
-  std::vector<Memory> free_;  // the one given back last is last
-  std::size_t out_ = 0;       // blocks that will come back
+  std::vector<Allocated> free_;  // the one given back last is last
+  std::size_t out_ = 0;          // blocks that will come back
   Bytes free_bytes_;
 };
 

@@ -20,14 +20,13 @@ class Messages : public Way {
       ins = std::max(ins, lane.in_at + lane.in_bytes);
     }
     IST_TRY(take(out_, wanted.beside, outs));
-    out_number_ = allocation_at(world_, out_);
-    IST_TRY(take(ins_.front(), wanted.beside, ins));
-    in_number_ = allocation_at(world_, ins_.front());
+    IST_TRY(take(in_, wanted.beside, ins));
+    ins_.front() = in_.piece();
     for (const Lane& lane : lanes_) {
       if (lane.rank == wanted.rank) continue;
       if (lane.in_bytes > 0) IST_TRY(add(ins_.front(), lane.in_at, lane.in_bytes, lane.rank, wanted, ist_recv_init));
       expected_.resize(requests_.size(), {lane.rank, lane.in_bytes});
-      if (lane.out_bytes > 0) IST_TRY(add(out_, lane.out_at, lane.out_bytes, lane.rank, wanted, ist_send_init));
+      if (lane.out_bytes > 0) IST_TRY(add(out_.piece(), lane.out_at, lane.out_bytes, lane.rank, wanted, ist_send_init));
       expected_.resize(requests_.size(), {lane.rank, -1});
     }
     return {};
@@ -57,22 +56,25 @@ class Messages : public Way {
     return outcome_;
   }
 
-  const Piece& out() const override { return out_; }
+  const Piece& out() const override { return out_.piece(); }
   const std::vector<Piece>& ins() const override { return ins_; }
   std::size_t arrived() const override { return 0; }
 
   Status close() override {
     for (ist_request& request : requests_) ist_request_free(&request);
     requests_.clear();
-    let_go(world_, out_, out_number_);
-    let_go(world_, ins_.front(), in_number_);
+    for (Allocated* const memory : {&out_, &in_}) {
+      memory->release_later();
+      *memory = {};
+    }
+    ins_.front() = {};
     return {};
   }
 
  private:
-  Status take(Piece& piece, const Piece& beside, std::int64_t bytes) {
+  Status take(Allocated& memory, const Piece& beside, std::int64_t bytes) {
     auto made = allocate(world_, beside, bytes);
-    if (made.ok()) piece = *made;
+    if (made.ok()) memory = *made;
     return made.status();
   }
 
@@ -135,9 +137,9 @@ class Messages : public Way {
 
   World& world_;
   const std::vector<Lane>& lanes_;
-  Piece out_;
+  Allocated out_;
+  Allocated in_;
   std::vector<Piece> ins_{Piece{}};
-  std::uint64_t out_number_ = 0, in_number_ = 0;
   std::vector<ist_request> requests_;
   std::vector<Expected> expected_;
   bool over_ = true;   // what was started last
@@ -153,21 +155,13 @@ ist_buffer buffer_of(const Piece& piece) {
   return buffer;
 }
 
-Result<Piece> allocate(World& world, const Piece& beside, std::int64_t bytes) {
+Result<Allocated> allocate(World& world, const Piece& beside, std::int64_t bytes) {
   const Bytes size{static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1))};
   MemoryKind& kind = *world.kinds().find(beside.kind);
   auto made = beside.size == Bytes{} ? kind.allocate(std::max(beside.device, 0), size) : kind.allocate_beside(beside, size);
-  if (made.ok()) made->ready = true;
-  return made;
-}
-
-std::uint64_t allocation_at(World& world, const Piece& piece) {
-  return world.kinds().find(piece.kind)->allocation_at(piece);
-}
-
-void let_go(World& world, Piece& piece, std::uint64_t number) {
-  if (piece.object != 0 && allocation_at(world, piece) == number) world.kinds().find(piece.kind)->release_later(piece);
-  piece = {};
+  if (!made.ok()) return made.status();
+  made->ready = true;
+  return Allocated{kind, *made};
 }
 
 Result<std::unique_ptr<Way>> by_messages(const WayWanted& wanted) {

@@ -46,7 +46,7 @@ class OneSided : public Way {
     }
     auto out = allocate(world_, wanted.beside, outs);
     if (out.ok())
-      out_ = *out, out_number_ = allocation_at(world_, out_);
+      out_ = *out;
     else
       sizes[2] = 1;
     int ranks = 1;
@@ -134,7 +134,7 @@ class OneSided : public Way {
     return {};
   }
 
-  const Piece& out() const override { return out_; }
+  const Piece& out() const override { return out_.piece(); }
   const std::vector<Piece>& ins() const override { return ins_; }
   std::size_t arrived() const override { return step_ % 2; }
 
@@ -147,7 +147,8 @@ class OneSided : public Way {
       *heap = IST_HEAP_NULL;
     }
     neighbours_.clear();
-    let_go(world_, out_, out_number_);
+    out_.release_later();
+    out_ = {};
     return outcome;
   }
 
@@ -191,7 +192,7 @@ class OneSided : public Way {
   Status put(const Neighbour& to) {
     const Bytes size{static_cast<std::uint64_t>(to.lane->out_bytes)};
     const ist_buffer source =
-        ist_buffer_ready(buffer_of(out_.part(Offset{static_cast<std::uint64_t>(to.lane->out_at)}, size)));
+        ist_buffer_ready(buffer_of(out_.piece().part(Offset{static_cast<std::uint64_t>(to.lane->out_at)}, size)));
     const Named there{base_ + half() * half_ + to.place, size, to.lane->rank};
     if (PartService* const service = cells_->service_for(Pe{there.pe}); service != nullptr && size != Bytes{}) {
       const auto place = place_in(*cells_, there);
@@ -269,8 +270,7 @@ class OneSided : public Way {
   std::list<Served> served_;  // those that are not over outlive their start
   std::uint64_t step_ = 0;
   bool told_ = false;  // of the exchange that is under way
-  Piece out_;
-  std::uint64_t out_number_ = 0;
+  Allocated out_;
   std::vector<Piece> ins_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "face/halo/halo_lanes.hpp"
 #include "face/message/calls.hpp"
+#include "memory/allocated.hpp"
 
 namespace ist::halo {
 
@@ -50,9 +51,6 @@ Result<std::unique_ptr<Way>> one_sided(const WayWanted& wanted);
 
 ist_buffer buffer_of(const Piece& piece);
 // So many bytes, at least one, that copies and kernels can use together with `beside`.
-Result<Piece> allocate(World& world, const Piece& beside, std::int64_t bytes);
-// MemoryKind::allocation_at(), which let_go() asks again: what is no longer that allocation it leaves alone.
-std::uint64_t allocation_at(World& world, const Piece& piece);
-void let_go(World& world, Piece& piece, std::uint64_t number);
+Result<Allocated> allocate(World& world, const Piece& beside, std::int64_t bytes);
 
 }  // namespace ist::halo

@@ -64,7 +64,9 @@ CudaRunLists::Calls CudaKind::run_list_calls() {
   return {[this](CudaContext& context, Bytes size) { return allocate_in(context, size); },
           [this](const Piece& to, const std::byte* from) { return bring(to, from); },
           [this](const Piece& piece) { release_later(piece); },
-          [this](const Piece& piece) { return ask_driver(api_, piece.object).buffer_id; }};
+          [this](const Piece& piece) {
+            return Allocated{*this, piece};
+          }};
 }
 
 // Returns when it is there: once for each layout and context.

@@ -7,9 +7,9 @@ namespace ist {
 
 void CudaRunLists::let_go(bool all) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(entries_, [this, all](const Entry& entry) {
+  std::erase_if(entries_, [all](const Entry& entry) {
     if (!all && !entry.form.expired()) return false;
-    if (calls_.number(entry.memory) == entry.number) calls_.release(entry.memory);
+    entry.memory.release_later();
     return true;
   });
 }
@@ -37,7 +37,7 @@ Result<CudaRunLists::List> CudaRunLists::of(const SharedForm& form, CudaContext&
   (near.empty() ? list.offsets : list.places) = memory->object;
   if (runs.each == 0) list.begins = memory->object + runs.runs * sizeof(std::int64_t);
   const std::lock_guard lock(mutex_);
-  entries_.push_back({form, &context, *memory, calls_.number(*memory), list});
+  entries_.push_back({form, &context, calls_.keep(*memory), list});
   return list;
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "memory/allocated.hpp"
 #include "memory/cuda/cuda_context.hpp"
 #include "memory/packing.hpp"
 
@@ -22,8 +23,7 @@ class CudaRunLists {
     std::function<Result<Piece>(CudaContext& context, Bytes size)> allocate;
     std::function<Status(const Piece& to, const std::byte* from)> bring;
     std::function<void(const Piece& piece)> release;
-    // The driver's, for the allocation that is at the piece's address now.
-    std::function<std::uint64_t(const Piece& piece)> number;
+    std::function<Allocated(const Piece& piece)> keep;
   };
   struct List {
     std::uint64_t places = 0;   // device address: short_offsets(); or
@@ -43,8 +43,7 @@ class CudaRunLists {
   struct Entry {
     std::weak_ptr<const Form> form;
     CudaContext* context;
-    Piece memory;
-    std::uint64_t number;  // of its allocation, which goes with a context that its user destroys
+    Allocated memory;
     List list;
   };
 
